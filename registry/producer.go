@@ -72,6 +72,14 @@ type Run interface {
 	Discard() error
 }
 
+// Leftovers is a [Run] whose work may outlive its end, such as processes that a
+// shell left running.
+type Leftovers interface {
+	// StopLeftovers ends whatever outlived the run and does not block. The channel
+	// is closed when nothing is left; nil means that nothing was.
+	StopLeftovers(reason string) <-chan struct{}
+}
+
 // Stream is output that can be read by offset while the work lives and after.
 // All methods are safe for concurrent use.
 type Stream interface {

@@ -265,18 +265,25 @@ type Notice struct {
 // ChangeType says what happened to a record.
 type ChangeType string
 
-// The changes, in the order in which a task meets them. Reported comes when a
-// delivery, an ack or a kill was recorded; a kill of live work gives stopping alone. OwnerGone
-// comes once per disposed owner, behind the removal of its last task, and carries
-// no task.
+// The changes, in the order in which a task meets them. Held comes when an answer
+// with the end of an already announced task is on its way, so that its notice
+// waits; then Due if that answer was lost, or Reported. Reported comes when a
+// delivery, an ack or a kill was recorded; a kill of live work gives stopping
+// alone. OwnerGone comes once per disposed owner, behind the removal of its last
+// task, and carries no task.
 const (
 	ChangeRegistered ChangeType = "registered"
 	ChangeStopping   ChangeType = "stopping"
 	ChangeSettled    ChangeType = "settled"
+	ChangeHeld       ChangeType = "held"
+	ChangeDue        ChangeType = "due"
 	ChangeReported   ChangeType = "reported"
 	ChangeRemoved    ChangeType = "removed"
 	ChangeOwnerGone  ChangeType = "owner_gone"
 )
+
+// Visible reports whether the change alters what a list shows.
+func (t ChangeType) Visible() bool { return t != ChangeHeld && t != ChangeDue }
 
 // Change is one change to a record. Snapshot is the state right after it; for
 // OwnerGone only its Owner is set.

@@ -1,0 +1,126 @@
+package inmem
+
+import (
+	"context"
+	"time"
+
+	"afoot/registry"
+)
+
+// handout is what explicit reads gave out and no ack has settled yet.
+type handout struct {
+	// next is the largest offset that was given out.
+	next int64
+	// terminal says that the end was given out with it.
+	terminal bool
+	// claim says that the handout holds the notice; hold ends that.
+	claim bool
+	hold  *time.Timer
+	// turn counts the reads, so that an old timer or a lost answer ends no newer hold.
+	turn uint64
+}
+
+// handOut makes the answer of an explicit read. The handout stands from now on:
+// an ack may come before the server knows that its answer was written.
+func (s *Service) handOut(r *record, read registry.Read, claimed bool) *registry.Delivery {
+	s.mu.Lock()
+	h := r.handout
+	if h == nil {
+		h = &handout{}
+		r.handout = h
+	}
+	h.next = max(h.next, read.NextOffset)
+	if claimed {
+		h.terminal = true
+		if h.claim {
+			s.dropClaimLocked(r) // one claim is enough
+		}
+		h.claim = true
+	}
+	s.renewLocked(r, h)
+	mine := h.turn
+	s.mu.Unlock()
+	s.dispatch()
+	return registry.NewDelivery(read,
+		func() error { return s.endTurn(r, func() {}) },
+		func() { _ = s.endTurn(r, func() { s.releaseHoldLocked(r, h, mine) }) })
+}
+
+// renewLocked begins the hold anew.
+func (s *Service) renewLocked(r *record, h *handout) {
+	h.turn++
+	if !h.claim {
+		return
+	}
+	if h.hold != nil {
+		h.hold.Stop()
+	}
+	mine := h.turn
+	h.hold = time.AfterFunc(registry.AckHold, func() {
+		s.mu.Lock()
+		s.releaseHoldLocked(r, h, mine)
+		s.mu.Unlock()
+		s.dispatch()
+	})
+}
+
+// releaseHoldLocked lets the notice go if no read came since; what was given out
+// can still be acked.
+func (s *Service) releaseHoldLocked(r *record, h *handout, turn uint64) {
+	if r.handout != h || h.turn != turn || !h.claim {
+		return
+	}
+	h.claim = false
+	s.dropClaimLocked(r)
+}
+
+// dropHandoutLocked forgets a handout and its hold.
+func (s *Service) dropHandoutLocked(r *record) {
+	h := r.handout
+	if h == nil {
+		return
+	}
+	r.handout = nil
+	if h.hold != nil {
+		h.hold.Stop()
+	}
+	if h.claim {
+		s.dropClaimLocked(r)
+	}
+}
+
+// Ack implements [registry.Tasks].
+func (s *Service) Ack(_ context.Context, caller registry.Caller, id registry.ID, next int64) error {
+	s.mu.Lock()
+	err := s.ackLocked(caller, id, next)
+	s.mu.Unlock()
+	s.dispatch()
+	return err
+}
+
+func (s *Service) ackLocked(caller registry.Caller, id registry.ID, next int64) error {
+	r, err := s.findLocked(caller, id)
+	if err != nil {
+		return err
+	}
+	h := r.handout
+	switch {
+	case next < 0:
+		return registry.Errorf(registry.CodeInvalid, "nextOffset must not be negative")
+	case next < r.cursor, h == nil && next == r.lastAck:
+		return nil
+	case h == nil:
+		return registry.Errorf(registry.CodeConflict, "task %s has no read that waits for an ack", id)
+	case next > h.next:
+		return registry.Errorf(registry.CodeInvalid, "nextOffset %d lies beyond the %d that were handed out", next, h.next)
+	}
+	r.cursor, r.lastAck = next, next
+	if next < h.next {
+		return nil
+	}
+	if h.terminal {
+		s.reportLocked(r)
+	}
+	s.dropHandoutLocked(r)
+	return nil
+}

@@ -1,0 +1,169 @@
+package inmem
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"afoot/registry"
+)
+
+const agentKind registry.Kind = "agent"
+
+// agent is one live owner. Guarded by Service.mu.
+type agent struct {
+	bucket
+	owner registry.Owner
+	label string
+	lease time.Duration
+	// holds counts calls and streams of this agent under way; while there is one
+	// the lease does not run.
+	holds int
+	timer *time.Timer // nil: no lease
+	// expires tells a timer that fired from one that was stopped too late.
+	expires time.Time
+	// disposing refuses new work; gone says that the disposal is over.
+	disposing, gone bool
+	disposed        chan struct{}
+}
+
+// OpenAgent implements [registry.Agents].
+func (s *Service) OpenAgent(_ context.Context, caller registry.Caller, opts registry.AgentOptions) (registry.Agent, error) {
+	if caller.Session == "" {
+		return registry.Agent{}, registry.Errorf(registry.CodeForbidden, "a token without a session can't have agents")
+	}
+	if err := opts.Validate(); err != nil {
+		return registry.Agent{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shut {
+		return registry.Agent{}, errShut()
+	}
+	mine := s.sessionLocked(caller.Session)
+	opened := 0
+	for _, a := range mine.agents {
+		if a != mine.standin {
+			opened++
+		}
+	}
+	if opened >= s.cfg.MaxAgentsPerSession {
+		e := registry.Errorf(registry.CodeLimitReached,
+			"limit reached: at most %d agents per session (AFOOT_MAX_AGENTS_PER_SESSION); delete one first", s.cfg.MaxAgentsPerSession)
+		e.Limit = "AFOOT_MAX_AGENTS_PER_SESSION"
+		return registry.Agent{}, e
+	}
+	s.opened++
+	a := s.newAgentLocked(registry.Owner{Session: caller.Session, Agent: string(registry.NewID(agentKind, s.opened))})
+	if opts.Label != nil {
+		a.label = *opts.Label
+	}
+	if opts.Lease != nil {
+		a.lease = *opts.Lease
+		a.expires = now().Add(a.lease)
+		a.timer = time.AfterFunc(a.lease, func() { s.expire(a) })
+	}
+	s.agents[a.owner.Agent] = a
+	return a.public(), nil
+}
+
+func (a *agent) public() registry.Agent {
+	return registry.Agent{ID: a.owner.Agent, Label: a.label, Lease: a.lease}
+}
+
+func (s *Service) newAgentLocked(owner registry.Owner) *agent {
+	s.seq++
+	owner.Incarnation = s.seq
+	a := &agent{owner: owner, disposed: make(chan struct{})}
+	mine := s.sessionLocked(owner.Session)
+	mine.agents = append(mine.agents, a)
+	return a
+}
+
+// defaultAgentLocked gives the agent that a session acts as without naming one;
+// it begins when it is first needed.
+func (s *Service) defaultAgentLocked(name string) *agent {
+	mine := s.sessionLocked(name)
+	if mine.standin == nil {
+		mine.standin = s.newAgentLocked(registry.Owner{Session: name, Agent: registry.DefaultAgent})
+	}
+	return mine.standin
+}
+
+// forgetAgentLocked drops a default agent that a refused start had begun.
+func (s *Service) forgetAgentLocked(a *agent) {
+	if a == nil || a.owner.Agent != registry.DefaultAgent || a.disposing || a.live+a.starting > 0 || s.ownsLocked(a) {
+		return
+	}
+	s.removeAgentLocked(a)
+}
+
+func (s *Service) ownsLocked(a *agent) bool {
+	return slices.ContainsFunc(s.sessionLocked(a.owner.Session).tasks, func(r *record) bool { return r.agent == a })
+}
+
+func (s *Service) removeAgentLocked(a *agent) {
+	mine := s.sessionLocked(a.owner.Session)
+	mine.agents = without(mine.agents, a)
+	if mine.standin == a {
+		mine.standin = nil
+	}
+	if s.agents[a.owner.Agent] == a {
+		delete(s.agents, a.owner.Agent)
+	}
+	s.forgetSessionLocked(a.owner.Session)
+}
+
+// ListAgents implements [registry.Agents].
+func (s *Service) ListAgents(_ context.Context, caller registry.Caller) ([]registry.Agent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mine := s.sessions[caller.Session]
+	if mine == nil {
+		return nil, nil
+	}
+	out := make([]registry.Agent, 0, len(mine.agents))
+	for _, a := range mine.agents {
+		if !a.disposing {
+			out = append(out, a.public())
+		}
+	}
+	return out, nil
+}
+
+// Act implements [registry.Agents].
+func (s *Service) Act(_ context.Context, caller registry.Caller) (func(), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, err := s.agentLocked(caller)
+	if err != nil {
+		return nil, err
+	}
+	if a == nil || a.timer == nil {
+		return func() {}, nil
+	}
+	a.holds++
+	a.timer.Stop()
+	return sync.OnceFunc(func() { s.release(a) }), nil
+}
+
+func (s *Service) release(a *agent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.holds--
+	if a.holds == 0 && !a.disposing && !s.shut {
+		a.expires = now().Add(a.lease)
+		a.timer.Reset(a.lease)
+	}
+}
+
+// expire disposes an agent whose lease has run out, unless a call came in the
+// same instant.
+func (s *Service) expire(a *agent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.holds == 0 && !s.shut && !now().Before(a.expires) {
+		s.disposeLocked(a, "lease ended")
+	}
+}

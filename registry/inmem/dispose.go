@@ -1,0 +1,203 @@
+package inmem
+
+import (
+	"context"
+	"time"
+
+	"afoot/registry"
+)
+
+// DisposeAgent implements [registry.Agents].
+func (s *Service) DisposeAgent(ctx context.Context, caller registry.Caller, id string) error {
+	s.mu.Lock()
+	a, err := s.disposableLocked(caller, id)
+	if err == nil && s.shut {
+		err = errShut() // Close ends everything there is
+	}
+	if err != nil || a == nil {
+		s.mu.Unlock()
+		return err
+	}
+	s.disposeLocked(a, "agent disposed")
+	s.mu.Unlock()
+	select {
+	case <-a.disposed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// disposableLocked finds the agent to dispose; one whose disposal is under way is
+// joined. A default agent that was never needed is nil: there is nothing to end.
+func (s *Service) disposableLocked(caller registry.Caller, id string) (*agent, error) {
+	if id == registry.DefaultAgent {
+		if mine := s.sessions[caller.Session]; mine != nil && caller.Session != "" {
+			return mine.standin, nil
+		}
+		return nil, nil
+	}
+	if a := s.agents[id]; a != nil && a.disposing && a.owner.Session == caller.Session {
+		return a, nil
+	}
+	return s.agentLocked(registry.Caller{Session: caller.Session, Agent: id})
+}
+
+// disposeLocked begins the end of an owner, once. It goes on by itself.
+func (s *Service) disposeLocked(a *agent, reason string) {
+	if a.disposing {
+		return
+	}
+	a.disposing = true
+	if mine := s.sessions[a.owner.Session]; mine != nil && mine.standin == a {
+		mine.standin = nil // the next start begins a successor
+	}
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	quiet := a.quietChan()
+	s.disposals.Go(func() { s.dispose(a, quiet, reason) })
+}
+
+// dispose ends an owner's tasks, waits for them, removes its records, tells the
+// listeners, and only then lets its callers go.
+func (s *Service) dispose(a *agent, quiet <-chan struct{}, reason string) {
+	bound := time.NewTimer(s.cfg.TeardownTimeout)
+	defer bound.Stop()
+	select {
+	case <-quiet:
+	case <-bound.C:
+		s.cfg.Logger.Warn("a start did not return while its agent was disposed", "agent", a.owner.Agent)
+	}
+	s.mu.Lock()
+	mine := s.ownedLocked(a)
+	s.mu.Unlock()
+	s.teardown(mine, reason, false)
+
+	s.mu.Lock()
+	a.gone = true
+	mine = s.ownedLocked(a)
+	for _, r := range mine {
+		s.removeLocked(r)
+	}
+	s.removeAgentLocked(a)
+	s.emitLocked(registry.ChangeOwnerGone, &record{snap: registry.Snapshot{Owner: a.owner}})
+	heard := make(chan struct{})
+	s.events.pending = append(s.events.pending, event{mark: heard})
+	s.mu.Unlock()
+	s.dispatch()
+	for _, r := range mine {
+		s.discard(r)
+	}
+	<-heard
+	close(a.disposed)
+}
+
+func (s *Service) ownedLocked(a *agent) []*record {
+	var out []*record
+	for _, r := range s.sessionLocked(a.owner.Session).tasks {
+		if r.agent == a {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// teardown cancels live tasks and waits until they have settled and nothing of
+// the finished ones is left. What refuses, or takes longer than the bound, is
+// failed by force.
+func (s *Service) teardown(tasks []*record, reason string, shutdown bool) {
+	var ends []<-chan struct{}
+	for _, r := range tasks {
+		s.mu.Lock()
+		live := !r.snap.Status.Terminal()
+		r.ended = live && shutdown
+		ends = append(ends, r.settledLocked())
+		s.mu.Unlock()
+		if !live {
+			if gone := s.stopLeftovers(r, reason); gone != nil {
+				ends = append(ends, gone)
+			}
+			continue
+		}
+		if _, _, err := s.cancel(r, reason, !shutdown); err != nil {
+			s.forceFail(r, "cancel failed: "+err.Error(), shutdown)
+		}
+	}
+	bound := time.NewTimer(s.cfg.TeardownTimeout)
+	defer bound.Stop()
+	for _, end := range ends {
+		select {
+		case <-end:
+			continue
+		case <-bound.C:
+		}
+		break
+	}
+	for _, r := range tasks {
+		s.forceFail(r, "did not end when it was stopped", shutdown)
+	}
+}
+
+// forceFail settles the record alone, if it is still live. It does not claim that
+// the work has stopped, and a later outcome changes nothing.
+func (s *Service) forceFail(r *record, why string, shutdown bool) {
+	s.mu.Lock()
+	live := !r.snap.Status.Terminal()
+	if live {
+		r.snap.Reported = r.snap.Reported || !shutdown
+		s.settleLocked(r, registry.Outcome{Status: registry.StatusFailed, Detail: why + "; work may be orphaned"}, now())
+	}
+	s.mu.Unlock()
+	s.dispatch()
+	if live {
+		s.cfg.Logger.Warn("task failed by force, work may be orphaned", "task", r.snap.ID, "reason", why)
+	}
+}
+
+// Close implements [registry.Service].
+func (s *Service) Close(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.shut {
+		s.shut = true
+		close(s.closing)
+		quiet := s.total.quietChan()
+		go s.shutdown(quiet)
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.closed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Service) shutdown(quiet <-chan struct{}) {
+	bound := time.NewTimer(s.cfg.TeardownTimeout)
+	defer bound.Stop()
+	select {
+	case <-quiet:
+	case <-bound.C:
+		s.cfg.Logger.Warn("a start did not return while the daemon shut down")
+	}
+	s.mu.Lock()
+	var all []*record
+	for _, r := range s.records {
+		all = append(all, r)
+	}
+	for _, a := range s.agents {
+		if a.timer != nil {
+			a.timer.Stop()
+		}
+	}
+	s.mu.Unlock()
+	s.teardown(all, registry.DetailShutdown, true)
+	s.disposals.Wait()
+	s.mu.Lock()
+	for _, r := range s.records {
+		s.dropHandoutLocked(r)
+	}
+	s.mu.Unlock()
+	close(s.closed)
+}

@@ -1,0 +1,13 @@
+// Package inmem is the authority over the tasks that run in this process: it
+// implements [registry.Service] in memory.
+//
+// One mutex guards all state. Nothing foreign is called while it is held:
+// producers are called before or after, listeners hear from a queue that is
+// filled under the mutex and emptied without it, one event at a time and in
+// order. Slow steps are reserve → act → commit; observed ones are commit →
+// release waiters → announce.
+//
+// A terminal state on its way to a caller is a claim. While a task has claims
+// its notice waits; a confirmed claim makes the task reported, the last one
+// abandoned makes the notice due.
+package inmem

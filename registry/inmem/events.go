@@ -1,0 +1,95 @@
+package inmem
+
+import (
+	"runtime/debug"
+
+	"afoot/registry"
+)
+
+// event is one thing that listeners hear: a change, a notice, or a mark that
+// tells a waiting disposal that everything before it was heard.
+type event struct {
+	change registry.ChangeType
+	notice bool
+	view   view
+	mark   chan struct{}
+}
+
+// eventQueue keeps the order of events. Whoever filled it empties it, unless
+// somebody does so already: then that one goes on with the new events.
+type eventQueue struct {
+	pending  []event
+	draining bool
+}
+
+func (s *Service) emitLocked(change registry.ChangeType, r *record) {
+	if s.shut {
+		return
+	}
+	s.events.pending = append(s.events.pending, event{change: change, view: r.viewLocked()})
+}
+
+// announceLocked makes the one notice of a task due, unless it is reported,
+// claimed, unowned, gone or announced.
+func (s *Service) announceLocked(r *record) {
+	if s.shut || r.announced || r.removed || r.claims > 0 || r.snap.Reported || !r.snap.Status.Terminal() || r.agent == nil || r.agent.disposing {
+		return
+	}
+	r.announced = true
+	s.events.pending = append(s.events.pending, event{notice: true, view: r.viewLocked()})
+}
+
+// dispatch gives pending events to the listeners, in order. It must be called
+// without the lock after each emit. It may return before the events were heard,
+// when another goroutine is about it.
+func (s *Service) dispatch() {
+	for {
+		s.mu.Lock()
+		if s.events.draining || len(s.events.pending) == 0 {
+			s.mu.Unlock()
+			return
+		}
+		batch := s.events.pending
+		s.events.pending, s.events.draining = nil, true
+		s.mu.Unlock()
+		for i := range batch {
+			s.tell(&batch[i])
+		}
+		s.mu.Lock()
+		s.events.draining = false
+		s.mu.Unlock()
+	}
+}
+
+func (s *Service) tell(e *event) {
+	if e.mark != nil {
+		close(e.mark)
+		return
+	}
+	snap := e.view.fill()
+	s.mu.Lock()
+	listeners := s.plugs.hearingLocked(e, snap.Owner)
+	if s.shut {
+		listeners = nil
+	}
+	s.mu.Unlock()
+	for _, l := range listeners {
+		s.contain("listener", func() {
+			if e.notice {
+				l.done(registry.Notice{Snapshot: snap})
+			} else {
+				l.changed(registry.Change{Type: e.change, Snapshot: snap})
+			}
+		})
+	}
+}
+
+// contain runs foreign code; its panic is logged and goes no further.
+func (s *Service) contain(who string, f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.cfg.Logger.Error("panic contained", "in", who, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	f()
+}

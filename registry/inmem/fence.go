@@ -1,0 +1,52 @@
+package inmem
+
+import "afoot/registry"
+
+// findLocked looks a task up for a caller: the fence of every verb.
+func (s *Service) findLocked(caller registry.Caller, id registry.ID) (*record, error) {
+	r := s.records[id]
+	if r == nil {
+		if kind, n, ok := id.Parse(); ok && s.numbers[kind] != nil && s.numbers[kind].published(n) {
+			return nil, registry.Errorf(registry.CodeGone, "task %s was removed", id)
+		}
+		return nil, registry.Errorf(registry.CodeUnknownTask, "there is no task %s", quoted(id))
+	}
+	if !r.snap.Owner.Unowned() && r.snap.Owner.Session != caller.Session {
+		return nil, registry.Errorf(registry.CodeForeignTask, "task %s belongs to another session", id)
+	}
+	return r, nil
+}
+
+// quoted keeps the echo of an id that is none short.
+func quoted(id registry.ID) string {
+	const most = 64
+	if len(id) > most {
+		return string(id[:most]) + "…"
+	}
+	return string(id)
+}
+
+// agentLocked looks the caller's agent up. Nil without an error means the
+// session's default agent, or nobody for a caller without a session.
+func (s *Service) agentLocked(caller registry.Caller) (*agent, error) {
+	if caller.Agent == "" || caller.Agent == registry.DefaultAgent {
+		return nil, nil
+	}
+	a := s.agents[caller.Agent]
+	switch {
+	case a == nil && s.wasAgentLocked(caller.Agent):
+		return nil, registry.Errorf(registry.CodeGone, "agent %s was disposed", caller.Agent)
+	case a == nil:
+		return nil, registry.Errorf(registry.CodeUnknownAgent, "there is no agent %s", quoted(registry.ID(caller.Agent)))
+	case a.owner.Session != caller.Session:
+		return nil, registry.Errorf(registry.CodeForeignAgent, "agent %s belongs to another session", caller.Agent)
+	case a.disposing:
+		return nil, registry.Errorf(registry.CodeGone, "agent %s was disposed", caller.Agent)
+	}
+	return a, nil
+}
+
+func (s *Service) wasAgentLocked(id string) bool {
+	kind, n, ok := registry.ID(id).Parse()
+	return ok && kind == agentKind && n <= s.opened
+}

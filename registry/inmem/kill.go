@@ -1,0 +1,124 @@
+package inmem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"afoot/registry"
+)
+
+// Kill implements [registry.Tasks].
+func (s *Service) Kill(_ context.Context, caller registry.Caller, id registry.ID, reason string) (registry.KillOutcome, registry.Snapshot, error) {
+	s.mu.Lock()
+	r, err := s.findLocked(caller, id)
+	if err != nil {
+		s.mu.Unlock()
+		return "", registry.Snapshot{}, err
+	}
+	s.mu.Unlock()
+	snap, live, err := s.cancel(r, reason, true)
+	if err != nil {
+		return "", registry.Snapshot{}, err
+	}
+	if live {
+		return registry.KillRequested, snap, nil
+	}
+	s.mu.Lock()
+	s.reportLocked(r)
+	v := r.viewLocked()
+	s.mu.Unlock()
+	s.dispatch()
+	s.stopLeftovers(r, reason)
+	return registry.KillAlreadyFinished, v.fill(), nil
+}
+
+// cancel asks the producer first. If it refuses, nothing has changed; else the
+// task is stopping and, if so wanted, reported. A settlement in between waits
+// for the verdict. Nothing is asked, and live is false, when the task has ended.
+func (s *Service) cancel(r *record, reason string, report bool) (snap registry.Snapshot, live bool, err error) {
+	s.mu.Lock()
+	if r.snap.Status.Terminal() {
+		s.mu.Unlock()
+		return registry.Snapshot{}, false, nil
+	}
+	l := r.launch
+	r.cancelling++
+	s.mu.Unlock()
+	err = s.ask(r, reason)
+	s.mu.Lock()
+	r.cancelling--
+	if err == nil {
+		if report && !r.snap.Reported {
+			r.snap.Reported = true
+			if r.snap.Status != registry.StatusRunning {
+				s.emitLocked(registry.ChangeReported, r)
+			}
+		}
+		if next, changed := r.snap.Stopped(); changed {
+			s.setStatusLocked(r, next)
+			s.emitLocked(registry.ChangeStopping, r)
+		}
+	}
+	v := r.viewLocked()
+	s.applyLocked(l)
+	s.mu.Unlock()
+	s.dispatch()
+	return v.fill(), true, err
+}
+
+// ask calls the producer's cancel; its panic is a refusal.
+func (s *Service) ask(r *record, reason string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("producer panicked: %v", p)
+		}
+		var known *registry.Error
+		if err != nil && !errors.As(err, &known) {
+			err = registry.Wrap(registry.CodeUnavailable, err, "task %s could not be stopped: %v", r.snap.ID, err)
+		}
+	}()
+	return r.run.Cancel(reason)
+}
+
+// stopLeftovers ends what outlived a finished run; the channel is closed when
+// nothing is left, and nil when nothing was.
+func (s *Service) stopLeftovers(r *record, reason string) (gone <-chan struct{}) {
+	if run, may := r.run.(registry.Leftovers); may {
+		s.contain("stop leftovers", func() { gone = run.StopLeftovers(reason) })
+	}
+	return gone
+}
+
+// Purge implements [registry.Tasks].
+func (s *Service) Purge(ctx context.Context, caller registry.Caller, id registry.ID) error {
+	s.mu.Lock()
+	r, err := s.findLocked(caller, id)
+	if err == nil && !r.snap.Status.Terminal() {
+		err = registry.Errorf(registry.CodeConflict, "task %s is %s; stop it before purging it", id, r.snap.Status)
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	s.removeLocked(r)
+	s.mu.Unlock()
+	s.dispatch()
+	if gone := s.stopLeftovers(r, "purged"); gone != nil {
+		select {
+		case <-gone:
+		case <-ctx.Done(): // the stopping goes on
+		}
+	}
+	s.discard(r)
+	return nil
+}
+
+// discard gives back what is stored for a removed record.
+func (s *Service) discard(r *record) {
+	s.contain("discard", func() {
+		if err := r.run.Discard(); err != nil {
+			s.cfg.Logger.Warn("output not removed", "task", r.snap.ID, "error", err)
+		}
+	})
+}

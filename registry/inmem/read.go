@@ -1,0 +1,145 @@
+package inmem
+
+import (
+	"context"
+
+	"afoot/registry"
+)
+
+// Read implements [registry.Tasks].
+func (s *Service) Read(ctx context.Context, caller registry.Caller, id registry.ID, opts registry.ReadOptions) (*registry.Delivery, error) {
+	s.mu.Lock()
+	r, err := s.findLocked(caller, id)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	claimed := false
+	if opts.Wait > 0 {
+		if claimed, err = s.awaitEnd(ctx, r, opts.Wait); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.takeTurn(ctx, r); err != nil {
+		s.drop(r, claimed)
+		return nil, err
+	}
+	return s.deliver(caller, r, claimed, opts)
+}
+
+// deliver makes the answer of a read that has its turn.
+func (s *Service) deliver(caller registry.Caller, r *record, claimed bool, opts registry.ReadOptions) (*registry.Delivery, error) {
+	s.mu.Lock()
+	if r.removed {
+		_, err := s.findLocked(caller, r.snap.ID)
+		r.turn.passLocked()
+		s.mu.Unlock()
+		return nil, err
+	}
+	if r.snap.Status.Terminal() && !claimed {
+		s.claimLocked(r)
+		claimed = true
+	}
+	if h := r.handout; h != nil && !opts.Explicit {
+		s.renewLocked(r, h)
+	}
+	v, cursor := r.viewLocked(), r.cursor
+	if r.stream == nil {
+		cursor = 0 // a final output is the same at each read
+	}
+	s.mu.Unlock()
+	s.dispatch()
+
+	read, err := v.read(cursor, opts.LimitBytes)
+	if err != nil {
+		s.giveUp(r, claimed)
+		return nil, err
+	}
+	if opts.Explicit {
+		return s.handOut(r, read, claimed), nil
+	}
+	read.Snapshot.Reported = read.Snapshot.Reported || claimed
+	return registry.NewDelivery(read,
+		func() error { return s.endTurn(r, func() { s.commitLocked(r, read.NextOffset, claimed) }) },
+		func() { s.giveUp(r, claimed) }), nil
+}
+
+// giveUp ends a delivery that did not reach its caller.
+func (s *Service) giveUp(r *record, claimed bool) {
+	_ = s.endTurn(r, func() {
+		if claimed {
+			s.dropClaimLocked(r)
+		}
+	})
+}
+
+// commitLocked records a delivery that was written.
+func (s *Service) commitLocked(r *record, next int64, terminal bool) {
+	r.cursor = max(r.cursor, next)
+	if terminal {
+		s.reportLocked(r)
+		s.dropClaimLocked(r)
+	}
+	if h := r.handout; h != nil && r.cursor >= h.next && (terminal || !h.terminal) {
+		s.dropHandoutLocked(r)
+	}
+}
+
+// endTurn applies what became of a delivery and lets the next read answer.
+func (s *Service) endTurn(r *record, apply func()) error {
+	s.mu.Lock()
+	if !r.removed {
+		apply()
+	}
+	r.turn.passLocked()
+	s.mu.Unlock()
+	s.dispatch()
+	return nil
+}
+
+func (s *Service) drop(r *record, claimed bool) {
+	if !claimed {
+		return
+	}
+	s.mu.Lock()
+	s.dropClaimLocked(r)
+	s.mu.Unlock()
+	s.dispatch()
+}
+
+// read gives the piece of output from the cursor on, with the facts of the view.
+// A view that is not terminal never gives the end of file.
+func (v view) read(from, limit int64) (registry.Read, error) {
+	if limit <= 0 || limit > registry.MaxPageBytes {
+		limit = registry.MaxPageBytes
+	}
+	// Sizes first: whoever waits for more than OutputBytes must not miss bytes that
+	// came after the page was cut.
+	snap := v.fill()
+	page, err := v.page(from, limit)
+	if err != nil {
+		return registry.Read{}, err
+	}
+	snap.OutputBytes = max(snap.OutputBytes, page.NextOffset)
+	snap.DroppedBytes = max(snap.DroppedBytes, page.Dropped)
+	return registry.Read{
+		Snapshot: snap, Text: page.Text,
+		Offset: page.Offset, NextOffset: page.NextOffset, Dropped: page.Dropped,
+		EOF:     snap.Status.Terminal() && page.End,
+		Skipped: max(0, page.Offset-from),
+	}, nil
+}
+
+// OpenLog implements [registry.Tasks].
+func (s *Service) OpenLog(_ context.Context, caller registry.Caller, id registry.ID) (registry.RawLog, error) {
+	s.mu.Lock()
+	r, err := s.findLocked(caller, id)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if r.stream == nil {
+		return nil, registry.Errorf(registry.CodeConflict, "task %s has final output only, and no log", id)
+	}
+	return r.stream.Open()
+}

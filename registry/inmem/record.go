@@ -1,0 +1,158 @@
+package inmem
+
+import (
+	"slices"
+	"time"
+
+	"afoot/registry"
+)
+
+// record is one task. Its fields are guarded by Service.mu; run and stream never
+// change and are called without it.
+type record struct {
+	snap   registry.Snapshot
+	seq    uint64
+	launch *launch
+	run    registry.Run
+	stream registry.Stream // nil: final output only
+	output string          // the final output
+	agent  *agent          // nil: unowned
+
+	// cursor is where the next consuming read begins, in raw bytes.
+	cursor int64
+	turn   turn
+	// waiters are consuming reads that settlement promises its result to.
+	waiters []*waiter
+	// blocked counts all reads that wait, looks too.
+	blocked int
+	// looks are released by settlement without a promise.
+	looks []chan struct{}
+	// claims counts terminal states on their way to a caller.
+	claims int
+	// announced says that the one notice was given to the listeners.
+	announced bool
+	handout   *handout
+	// cancelling counts calls of the producer's cancel under way: settlement waits
+	// for their verdict, so that stopping always comes before it.
+	cancelling int
+	// ended says that the daemon's shutdown asked for the end.
+	ended bool
+	// lastAck is the offset of the last successful ack, for its repetition.
+	lastAck int64
+	// removed says that the record is out of the registry.
+	removed bool
+}
+
+// bucket counts what a limit bounds: live tasks, and starts under way.
+type bucket struct {
+	live, starting int
+	// quiet, when not nil, is closed as soon as no start is under way.
+	quiet chan struct{}
+}
+
+func (b *bucket) full(limit int) bool { return b.live+b.starting >= limit }
+
+// started takes one start back; the caller counts what came of it.
+func (b *bucket) started() {
+	b.starting--
+	if b.starting == 0 && b.quiet != nil {
+		close(b.quiet)
+		b.quiet = nil
+	}
+}
+
+// quietChan is closed when no start is under way. There is one waiter at most.
+func (b *bucket) quietChan() <-chan struct{} {
+	ch := make(chan struct{})
+	if b.starting == 0 {
+		close(ch)
+	} else {
+		b.quiet = ch
+	}
+	return ch
+}
+
+// session holds what belongs to one session, or to nobody.
+type session struct {
+	tasks   []*record // by seq
+	agents  []*agent  // by seq, live ones
+	standin *agent    // the default agent, nil until needed
+}
+
+func (s *Service) sessionLocked(name string) *session {
+	got := s.sessions[name]
+	if got == nil {
+		got = &session{}
+		s.sessions[name] = got
+	}
+	return got
+}
+
+func (s *Service) forgetSessionLocked(name string) {
+	if got := s.sessions[name]; got != nil && len(got.tasks) == 0 && len(got.agents) == 0 {
+		delete(s.sessions, name)
+	}
+}
+
+func (s *Service) insertLocked(r *record) {
+	s.seq++
+	r.seq = s.seq
+	s.records[r.snap.ID] = r
+	owner := s.sessionLocked(r.snap.Owner.Session)
+	owner.tasks = append(owner.tasks, r)
+	s.countLocked(r.snap.Kind, r.snap.Status, 1)
+}
+
+func (s *Service) removeLocked(r *record) {
+	r.removed = true
+	s.dropHandoutLocked(r)
+	delete(s.records, r.snap.ID)
+	owner := s.sessionLocked(r.snap.Owner.Session)
+	if i, ok := slices.BinarySearchFunc(owner.tasks, r.seq, bySeq); ok {
+		owner.tasks = slices.Delete(owner.tasks, i, i+1)
+	}
+	s.forgetSessionLocked(r.snap.Owner.Session)
+	s.countLocked(r.snap.Kind, r.snap.Status, -1)
+	s.emitLocked(registry.ChangeRemoved, r)
+}
+
+func bySeq(r *record, seq uint64) int {
+	switch {
+	case r.seq < seq:
+		return -1
+	case r.seq > seq:
+		return 1
+	}
+	return 0
+}
+
+func (s *Service) setStatusLocked(r *record, next registry.Snapshot) {
+	if next.Status != r.snap.Status {
+		s.countLocked(r.snap.Kind, r.snap.Status, -1)
+		s.countLocked(next.Kind, next.Status, 1)
+	}
+	r.snap = next
+}
+
+// view is a snapshot whose output sizes are asked of the producer, without the
+// lock.
+type view struct {
+	snap   registry.Snapshot
+	stream registry.Stream
+	output string
+}
+
+func (r *record) viewLocked() view {
+	return view{snap: r.snap, stream: r.stream, output: r.output}
+}
+
+func (v view) fill() registry.Snapshot {
+	if v.stream == nil {
+		v.snap.OutputBytes = int64(len(v.output))
+		return v.snap
+	}
+	v.snap.OutputBytes, v.snap.DroppedBytes = v.stream.Size()
+	return v.snap
+}
+
+func now() time.Time { return time.Now() }

@@ -1,0 +1,111 @@
+package inmem
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"afoot/registry"
+)
+
+// Config bounds a Service. Zero values take the defaults.
+type Config struct {
+	// MaxTasksPerOwner bounds live tasks per exact owner, and those of nobody (10).
+	MaxTasksPerOwner int
+	// MaxTasks bounds live tasks altogether (1000).
+	MaxTasks int
+	// MaxAgentsPerSession bounds live agents that were opened (64).
+	MaxAgentsPerSession int
+	// TeardownTimeout is how long an owner's end or the service's waits for a
+	// cancelled task before its record is failed by force (8 s: a producer's grace
+	// and five seconds after its last escalation).
+	TeardownTimeout time.Duration
+	// Logger hears of panics, broken promises and lost work.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxTasksPerOwner == 0 {
+		c.MaxTasksPerOwner = 10
+	}
+	if c.MaxTasks == 0 {
+		c.MaxTasks = 1000
+	}
+	if c.MaxAgentsPerSession == 0 {
+		c.MaxAgentsPerSession = 64
+	}
+	if c.TeardownTimeout == 0 {
+		c.TeardownTimeout = 8 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Service implements [registry.Service].
+type Service struct {
+	cfg Config
+	// closing is closed when Close begins: blocked waits answer with what is.
+	closing chan struct{}
+	// closed is closed when Close has done everything.
+	closed chan struct{}
+	// disposals are the disposals under way; Close waits for them.
+	disposals sync.WaitGroup
+
+	mu       sync.Mutex // guards all below
+	shut     bool
+	seq      uint64 // registration order of tasks and agents
+	records  map[registry.ID]*record
+	sessions map[string]*session
+	agents   map[string]*agent
+	opened   uint64 // the number of the newest opened agent
+	unowned  bucket
+	total    bucket
+	numbers  map[registry.Kind]*numbers
+	counts   map[registry.Kind]map[registry.Status]int
+	keys     idempotency
+	plugs    attachments
+	events   eventQueue
+}
+
+var _ registry.Service = (*Service)(nil)
+
+// New makes an empty Service. The caller closes it.
+func New(cfg Config) *Service {
+	return &Service{
+		cfg:      cfg.withDefaults(),
+		closing:  make(chan struct{}),
+		closed:   make(chan struct{}),
+		records:  map[registry.ID]*record{},
+		sessions: map[string]*session{},
+		agents:   map[string]*agent{},
+		numbers:  map[registry.Kind]*numbers{},
+		counts:   map[registry.Kind]map[registry.Status]int{},
+		keys:     newIdempotency(),
+		plugs:    newAttachments(),
+	}
+}
+
+// Counts gives the number of records by kind and status.
+func (s *Service) Counts() map[registry.Kind]map[registry.Status]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[registry.Kind]map[registry.Status]int, len(s.counts))
+	for kind, by := range s.counts {
+		out[kind] = make(map[registry.Status]int, len(by))
+		for status, n := range by {
+			out[kind][status] = n
+		}
+	}
+	return out
+}
+
+func (s *Service) countLocked(kind registry.Kind, status registry.Status, delta int) {
+	by := s.counts[kind]
+	if by == nil {
+		by = map[registry.Status]int{}
+		s.counts[kind] = by
+	}
+	by[status] += delta
+}

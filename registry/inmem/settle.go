@@ -1,0 +1,94 @@
+package inmem
+
+import (
+	"time"
+
+	"afoot/registry"
+)
+
+// settle takes a run's report of its end. The first one counts; it is applied
+// once the task is published and no cancel of it is under way.
+func (s *Service) settle(l *launch, o registry.Outcome, broken error) {
+	s.mu.Lock()
+	if l.outcome != nil {
+		s.mu.Unlock()
+		return
+	}
+	kept := o.Kept(broken)
+	l.outcome, l.at = &kept, now()
+	s.applyLocked(l)
+	orphan := l.orphan
+	s.mu.Unlock()
+	s.dispatch()
+	if orphan != nil {
+		s.discard(&record{run: orphan})
+	}
+}
+
+func (s *Service) applyLocked(l *launch) {
+	if l.rec == nil || l.outcome == nil || l.rec.cancelling > 0 {
+		return
+	}
+	o := *l.outcome
+	if l.rec.ended {
+		o.Status, o.Detail = registry.StatusKilled, registry.DetailShutdown
+	}
+	s.settleLocked(l.rec, o, l.at)
+}
+
+// settleLocked records the first terminal outcome: commit, release the waiters,
+// then observers, and last the notice.
+func (s *Service) settleLocked(r *record, o registry.Outcome, at time.Time) {
+	next, first := r.snap.Settled(o, at)
+	if !first {
+		return
+	}
+	if r.stream == nil {
+		r.output = validText(o.Output)
+	}
+	s.setStatusLocked(r, next)
+	s.roomLocked(r.agent).live--
+	s.total.live--
+	for _, w := range r.waiters {
+		w.promised = true
+		r.claims++
+		close(w.settled)
+	}
+	for _, look := range r.looks {
+		close(look)
+	}
+	r.waiters, r.looks, r.launch = nil, nil, nil
+	s.emitLocked(registry.ChangeSettled, r)
+	s.announceLocked(r)
+}
+
+// reportLocked marks a task as reported and lets a pending notice be withdrawn.
+func (s *Service) reportLocked(r *record) {
+	next, changed := r.snap.MarkedReported()
+	if !changed {
+		return
+	}
+	s.setStatusLocked(r, next)
+	s.emitLocked(registry.ChangeReported, r)
+}
+
+// claimLocked holds the notice for an answer that carries the end.
+func (s *Service) claimLocked(r *record) {
+	r.claims++
+	if r.claims == 1 && r.announced && !r.snap.Reported {
+		s.emitLocked(registry.ChangeHeld, r)
+	}
+}
+
+// dropClaimLocked ends a claim; without another, an unreported end is due.
+func (s *Service) dropClaimLocked(r *record) {
+	r.claims--
+	if r.claims > 0 || r.removed || r.snap.Reported {
+		return
+	}
+	if r.announced {
+		s.emitLocked(registry.ChangeDue, r)
+		return
+	}
+	s.announceLocked(r)
+}

@@ -1,0 +1,238 @@
+package inmem
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"afoot/registry"
+)
+
+// launch ties a run's Settle to its record, in whichever order they come.
+type launch struct {
+	rec     *record           // nil until published
+	outcome *registry.Outcome // nil until settled; the first one stays
+	at      time.Time
+	// orphan is a run that came too late to be published; its end discards it.
+	orphan registry.Run
+}
+
+// place is a reserved start: a number, and room in two buckets.
+type place struct {
+	agent  *agent // nil: unowned
+	owner  registry.Owner
+	number uint64
+}
+
+// Start implements [registry.Tasks].
+func (s *Service) Start(ctx context.Context, caller registry.Caller, req registry.StartRequest) (registry.Started, error) {
+	if req.IdempotencyKey != "" {
+		return s.startOnce(ctx, caller, req)
+	}
+	snap, err := s.start(ctx, caller, req.Spec)
+	return registry.Started{Snapshot: snap}, err
+}
+
+func (s *Service) start(ctx context.Context, caller registry.Caller, spec registry.Spec) (registry.Snapshot, error) {
+	producer, err := s.check(caller, spec)
+	if err != nil {
+		return registry.Snapshot{}, err
+	}
+	plan, err := s.prepare(ctx, producer, spec)
+	if err != nil {
+		return registry.Snapshot{}, err
+	}
+	got, err := s.reserve(caller, spec.Kind)
+	if err != nil {
+		return registry.Snapshot{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		s.giveBack(got, spec.Kind)
+		return registry.Snapshot{}, err
+	}
+	l := &launch{}
+	id := registry.NewID(spec.Kind, got.number)
+	run, err := s.run(ctx, plan, registry.Launch{
+		ID: id, Owner: got.owner,
+		Settle: func(o registry.Outcome, broken error) { s.settle(l, o, broken) },
+	})
+	if err != nil {
+		s.giveBack(got, spec.Kind)
+		return registry.Snapshot{}, err
+	}
+	return s.publish(l, got, run, newSnapshot(id, got.owner, spec, plan))
+}
+
+// check refuses what can be refused without the producer and before room is
+// taken.
+func (s *Service) check(caller registry.Caller, spec registry.Spec) (registry.Producer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shut {
+		return nil, errShut()
+	}
+	if !s.plugs.servedLocked(registry.Owner{Session: caller.Session}) {
+		return nil, registry.Errorf(registry.CodeUnavailable, "nobody is attached who could read and stop this task")
+	}
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	p := s.plugs.producers[spec.Kind]
+	if p == nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "unknown kind %s", quoted(registry.ID(spec.Kind)))
+	}
+	if _, err := s.agentLocked(caller); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// prepare and run contain the producer's panics.
+func (s *Service) prepare(ctx context.Context, p registry.Producer, spec registry.Spec) (plan registry.Plan, err error) {
+	defer recovered(&err)
+	plan, err = p.Prepare(ctx, spec)
+	if err == nil && spec.Label == nil {
+		err = registry.ValidateLabel(plan.Label())
+	}
+	return plan, err
+}
+
+func (s *Service) run(ctx context.Context, plan registry.Plan, l registry.Launch) (run registry.Run, err error) {
+	defer recovered(&err)
+	return plan.Start(ctx, l)
+}
+
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("producer panicked: %v", p)
+	}
+}
+
+func (s *Service) reserve(caller registry.Caller, kind registry.Kind) (place, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shut {
+		return place{}, errShut()
+	}
+	a, err := s.agentLocked(caller)
+	if err != nil {
+		return place{}, err
+	}
+	if a == nil && caller.Session != "" {
+		a = s.defaultAgentLocked(caller.Session)
+	}
+	room, whose := &s.unowned, "unowned tasks"
+	if a != nil {
+		room, whose = &a.bucket, "tasks of agent "+a.owner.Agent
+	}
+	if room.full(s.cfg.MaxTasksPerOwner) {
+		s.forgetAgentLocked(a)
+		return place{}, limitError("AFOOT_MAX_TASKS_PER_OWNER", s.cfg.MaxTasksPerOwner, whose)
+	}
+	if s.total.full(s.cfg.MaxTasks) {
+		s.forgetAgentLocked(a)
+		return place{}, limitError("AFOOT_MAX_TASKS", s.cfg.MaxTasks, "tasks of the daemon")
+	}
+	room.starting++
+	s.total.starting++
+	n := s.numbers[kind]
+	if n == nil {
+		n = newNumbers()
+		s.numbers[kind] = n
+	}
+	got := place{agent: a, number: n.reserve()}
+	if a != nil {
+		got.owner = a.owner
+	}
+	return got, nil
+}
+
+func limitError(variable string, most int, whose string) error {
+	e := registry.Errorf(registry.CodeLimitReached,
+		"limit reached: at most %d %s may be running or stopping (%s); wait for one to end or stop one", most, whose, variable)
+	e.Limit = variable
+	return e
+}
+
+func errShut() error {
+	return registry.Errorf(registry.CodeUnavailable, "the daemon is shutting down")
+}
+
+func (s *Service) roomLocked(a *agent) *bucket {
+	if a == nil {
+		return &s.unowned
+	}
+	return &a.bucket
+}
+
+// giveBack undoes a reservation: no trace stays, the number is free again.
+func (s *Service) giveBack(got place, kind registry.Kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.numbers[kind].giveBack(got.number)
+	s.roomLocked(got.agent).started()
+	s.total.started()
+	s.forgetAgentLocked(got.agent)
+}
+
+func newSnapshot(id registry.ID, owner registry.Owner, spec registry.Spec, plan registry.Plan) registry.Snapshot {
+	snap := registry.Snapshot{ID: id, Kind: spec.Kind, Owner: owner, Status: registry.StatusRunning}
+	if spec.Label != nil {
+		snap.Label = *spec.Label
+	} else {
+		snap.Label = plan.Label()
+	}
+	// The label outlives the request it was cut from.
+	snap.Label = strings.Clone(snap.Label)
+	if spec.OutputLimitBytes != nil {
+		snap.OutputLimitBytes = *spec.OutputLimitBytes
+	}
+	return snap
+}
+
+// publish commits a run under its id; it cannot fail, but for an owner or a
+// service that did not wait for so slow a starter: then the run is stopped.
+func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.Snapshot) (registry.Snapshot, error) {
+	r := &record{snap: snap, run: run, agent: got.agent, launch: l, lastAck: -1}
+	r.stream, _ = run.(registry.Stream)
+	s.mu.Lock()
+	if late := s.lateLocked(got.agent); late != nil {
+		l.orphan = run
+		ended := l.outcome != nil
+		s.mu.Unlock()
+		if ended {
+			s.discard(r)
+		}
+		s.giveBack(got, snap.Kind)
+		s.contain("cancel", func() { _ = run.Cancel(late.Error()) })
+		return registry.Snapshot{}, late
+	}
+	room := s.roomLocked(got.agent)
+	room.live++
+	s.total.live++
+	r.snap.StartedAt = now()
+	s.numbers[snap.Kind].publish(got.number)
+	s.insertLocked(r)
+	v := r.viewLocked()
+	l.rec = r
+	s.emitLocked(registry.ChangeRegistered, r)
+	s.applyLocked(l)
+	room.started()
+	s.total.started()
+	s.mu.Unlock()
+	s.dispatch()
+	return v.fill(), nil
+}
+
+func (s *Service) lateLocked(a *agent) error {
+	if a != nil && a.gone {
+		return registry.Errorf(registry.CodeGone, "agent %s was disposed", a.owner.Agent)
+	}
+	select {
+	case <-s.closed:
+		return errShut()
+	default:
+		return nil
+	}
+}
