@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// exitToNotice measures how long after its end a child's end is known.
+//
+// The child is the clock: `echo $EPOCHREALTIME` is the last thing that bash does,
+// so its output is the realtime (µs) just before its exit. The floor is the moment
+// when os/exec Wait has returned, less that stamp; the daemon's time is the moment
+// when the notice was read from the stream, less that stamp. Both hold bash's own
+// way out, the kernel's reaping and a wake-up; the daemon's holds the stream, too.
+func exitToNotice(ctx context.Context, o options, t *table) (err error) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		return err
+	}
+	d, err := startDaemon(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	l, err := listen(ctx, d, "exit")
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	var seen pairs
+	size := o.pick(20, 10)
+	for range o.pick(60, 8) {
+		var floor, afoot []float64
+		for range size {
+			out, err := plainBash(bash, "echo $EPOCHREALTIME")
+			now := time.Now()
+			if err != nil {
+				return err
+			}
+			took, err := since(out, now)
+			if err != nil {
+				return err
+			}
+			floor = append(floor, took)
+		}
+		for range size {
+			took, err := l.endToNotice()
+			if err != nil {
+				return err
+			}
+			afoot = append(afoot, took)
+		}
+		seen.floor, seen.afoot = append(seen.floor, floor), append(seen.afoot, afoot)
+	}
+	t.add(row{
+		name: "exit to notice, p50 to os/exec Wait", floor: ms(all(seen.floor, 0.5)), afoot: ms(all(seen.afoot, 0.5)),
+		seen: seen.ratio(0.5), unit: "×", target: 1.5,
+	})
+	t.told("exit to notice, p99", ms(all(seen.floor, 0.99)), ms(all(seen.afoot, 0.99)), seen.tail(0.99), "×")
+	return nil
+}
+
+// since gives how long before now a child wrote its stamp, in nanoseconds.
+func since(output string, now time.Time) (float64, error) {
+	// Some locales write the fraction behind a comma.
+	stamp := strings.Replace(strings.TrimSpace(output), ",", ".", 1)
+	whole, fraction, ok := strings.Cut(stamp, ".")
+	sec, err1 := strconv.ParseInt(whole, 10, 64)
+	usec, err2 := strconv.ParseInt(fraction, 10, 64)
+	if !ok || err1 != nil || err2 != nil {
+		return 0, fmt.Errorf("no time in the output %q: bash 5 or later is needed", output)
+	}
+	return float64(now.Sub(time.UnixMicro(sec*1e6 + usec))), nil
+}
+
+// listener is a session with one open stream.
+type listener struct {
+	*caller
+	resp  *http.Response
+	lines *bufio.Reader
+}
+
+func listen(ctx context.Context, d *server, session string) (*listener, error) {
+	token, err := d.token(session)
+	if err != nil {
+		return nil, err
+	}
+	c := newCaller(ctx, d.base, token, 2)
+	resp, err := c.open(http.MethodGet, "/events", nil)
+	if err != nil {
+		return nil, err
+	}
+	return &listener{caller: c, resp: resp, lines: bufio.NewReader(resp.Body)}, nil
+}
+
+func (l *listener) close() {
+	_ = l.resp.Body.Close()
+	l.caller.close()
+}
+
+// endToNotice runs one task and gives the time from its stamp to its notice.
+func (l *listener) endToNotice() (float64, error) {
+	var started task
+	if err := l.call(http.MethodPost, "/tasks", stampTask, &started); err != nil {
+		return 0, err
+	}
+	now, err := l.notice(started.ID)
+	if err != nil {
+		return 0, err
+	}
+	var r read
+	if err := l.call(http.MethodGet, "/tasks/"+started.ID+"/output?offset=0", nil, &r); err != nil {
+		return 0, err
+	}
+	if err := r.ended(); err != nil {
+		return 0, err
+	}
+	return since(r.Text, now)
+}
+
+// notice gives the moment in which a task's notice was read in full.
+func (l *listener) notice(id string) (time.Time, error) {
+	name := ""
+	for {
+		line, err := l.lines.ReadString('\n')
+		if err != nil {
+			return time.Time{}, err
+		}
+		now := time.Now()
+		line = strings.TrimSpace(line)
+		if event, ok := strings.CutPrefix(line, "event:"); ok {
+			name = strings.TrimSpace(event)
+		}
+		data, ok := strings.CutPrefix(line, "data:")
+		if !ok || name != "task.done" {
+			continue
+		}
+		var n struct{ Task task }
+		if err := json.Unmarshal([]byte(data), &n); err != nil {
+			return time.Time{}, err
+		}
+		if n.Task.ID == id {
+			return now, nil
+		}
+	}
+}
