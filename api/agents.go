@@ -1,0 +1,52 @@
+package api
+
+import (
+	"net/http"
+
+	"afoot/api/wire"
+)
+
+// openAgent answers POST /agents.
+func (a *API) openAgent(c *call, r *http.Request) error {
+	if q := queryOf(r); q.err != nil {
+		return q.err
+	}
+	body, err := readOptionalBody(c, r)
+	if err != nil {
+		return err
+	}
+	var req wire.AgentRequest
+	if err := decode(body, &req); err != nil {
+		return err
+	}
+	agent, err := a.service.OpenAgent(r.Context(), c.caller, agentOptions(req))
+	if err != nil {
+		return err
+	}
+	c.Header().Set("Location", "/agents/"+agent.ID)
+	return reply(c, r, http.StatusCreated, wireAgent(agent))
+}
+
+// listAgents answers GET /agents.
+func (a *API) listAgents(c *call, r *http.Request) error {
+	if q := queryOf(r); q.err != nil {
+		return q.err
+	}
+	agents, err := a.service.ListAgents(r.Context(), c.caller)
+	if err != nil {
+		return err
+	}
+	return reply(c, r, http.StatusOK, wireAgents(agents))
+}
+
+// disposeAgent answers DELETE /agents/{id}, once the agent's work has ended.
+func (a *API) disposeAgent(c *call, r *http.Request) error {
+	if q := queryOf(r); q.err != nil {
+		return q.err
+	}
+	if err := a.service.DisposeAgent(r.Context(), c.caller, pathID(r)); err != nil {
+		return err
+	}
+	c.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,139 @@
+package api
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"afoot/auth"
+	"afoot/registry"
+	"afoot/sse"
+)
+
+// Config is what an [API] is made of. Service, Authority and Hub are required.
+type Config struct {
+	Service   registry.Service
+	Authority *auth.Authority
+	Hub       *sse.Hub
+	// Doors guard Host and Origin. The zero Doors let loopback names in, and no
+	// origin but the server's own.
+	Doors auth.Doors
+	// Page serves the static files that need no token; nil serves none.
+	Page    http.Handler
+	Version VersionInfo
+	Logger  *slog.Logger
+	// Metrics takes the metrics of the daemon and is served by /metrics. Nil makes a
+	// registry of its own.
+	Metrics *prometheus.Registry
+	// Counts gives the number of records by kind and status, for /metrics. Nil
+	// leaves the gauge out.
+	Counts func() map[registry.Kind]map[registry.Status]int
+	// Ready says why work cannot be started now. Nil is always ready.
+	Ready func() error
+	// WaitDefault (30 s) and WaitMax (10 min) bound waits.
+	WaitDefault, WaitMax time.Duration
+	// WriteTimeout (30 s) bounds each write of at most 64 KiB to a caller.
+	WriteTimeout time.Duration
+}
+
+// VersionInfo says what was built. Go's zero value is filled in.
+type VersionInfo struct {
+	Version, Commit, Date, Go string
+}
+
+// API is the HTTP interface of a daemon.
+type API struct {
+	service      registry.Service
+	authority    *auth.Authority
+	hub          *sse.Hub
+	page         http.Handler
+	version      VersionInfo
+	log          *slog.Logger
+	ready        func() error
+	waitDefault  time.Duration
+	waitMax      time.Duration
+	writeTimeout time.Duration
+
+	metrics  *metrics
+	handler  http.Handler
+	detach   []func()
+	requests atomic.Uint64
+	// life tells the request ids of one daemon from those of the next.
+	life string
+}
+
+// New wires an API and makes it a listener of the service. The caller closes it,
+// after the last request has ended.
+func New(cfg Config) (*API, error) {
+	a := &API{
+		service:      cfg.Service,
+		authority:    cfg.Authority,
+		hub:          cfg.Hub,
+		page:         cfg.Page,
+		version:      cfg.Version,
+		log:          cfg.Logger,
+		ready:        cfg.Ready,
+		waitDefault:  cmp.Or(cfg.WaitDefault, 30*time.Second),
+		waitMax:      cmp.Or(cfg.WaitMax, 10*time.Minute),
+		writeTimeout: cmp.Or(cfg.WriteTimeout, 30*time.Second),
+		life:         strconv.FormatInt(time.Now().UnixMilli(), 36),
+	}
+	if a.log == nil {
+		a.log = slog.New(slog.DiscardHandler)
+	}
+	a.version.Version = cmp.Or(a.version.Version, "dev")
+	a.version.Go = cmp.Or(a.version.Go, runtime.Version())
+	if a.service == nil || a.authority == nil || a.hub == nil {
+		return nil, errors.New("api: Service, Authority and Hub are required")
+	}
+	if a.waitDefault < time.Millisecond || a.waitMax < a.waitDefault {
+		return nil, fmt.Errorf("api: the default wait (%v) must be at least 1ms and at most the maximum (%v)", a.waitDefault, a.waitMax)
+	}
+	var err error
+	if a.metrics, err = newMetrics(cfg.Metrics, cfg.Counts, a.hub.Streams); err != nil {
+		return nil, fmt.Errorf("api: metrics: %w", err)
+	}
+	a.handler = cfg.Doors.Wrap(a.refuseAtDoor)(a.routes())
+	a.detach = append(a.detach,
+		a.service.OnChange(registry.AllOwners(), a.changed),
+		a.service.OnDone(registry.AllOwners(), a.done))
+	return a, nil
+}
+
+// Handler gives the whole HTTP interface. Its server should bound header size and
+// the time to read headers, and set no WriteTimeout: each write has its own.
+func (a *API) Handler() http.Handler { return http.HandlerFunc(a.serve) }
+
+// Close stops listening to the service. It is idempotent and ends no request.
+func (a *API) Close() {
+	for _, detach := range a.detach {
+		detach()
+	}
+}
+
+// serve runs one request through the chain and accounts for it.
+func (a *API) serve(w http.ResponseWriter, r *http.Request) {
+	c := &call{
+		ResponseWriter: w,
+		control:        http.NewResponseController(w),
+		api:            a,
+		id:             a.life + "-" + strconv.FormatUint(a.requests.Add(1), 10),
+		started:        time.Now(),
+	}
+	w.Header().Set("X-Request-Id", c.id)
+	defer c.end(r)
+	a.handler.ServeHTTP(c, r)
+}
+
+// refuseAtDoor words a refusal of the doors.
+func (a *API) refuseAtDoor(w http.ResponseWriter, r *http.Request, err *auth.Error) {
+	callOf(w).fail(r, err)
+}

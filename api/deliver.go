@@ -1,0 +1,68 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	"afoot/api/render"
+	"afoot/registry"
+)
+
+// deliver writes a consuming read and commits it: cursor and notice move only if
+// the flush returned no error while the caller was still there.
+func (c *call) deliver(r *http.Request, d *registry.Delivery, how reading) error {
+	if err := c.send(r, d.Read, how); err != nil {
+		return err
+	}
+	if r.Context().Err() != nil {
+		return nil // gone: the text stays unread
+	}
+	if err := d.Confirm(); err != nil {
+		c.api.log.Warn("a delivered read could not be recorded",
+			slog.String(keyRequest, c.id), slog.String(keyTask, string(d.Snapshot.ID)), slog.Any(keyError, err))
+	}
+	return nil
+}
+
+// send writes a read, as JSON or as text for a model, and flushes it. After an
+// error the connection is of no use any more.
+func (c *call) send(r *http.Request, read registry.Read, how reading) error {
+	h := c.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Vary", "Accept")
+	h.Set("Afoot-Offset", strconv.FormatInt(read.Offset, 10))
+	h.Set("Afoot-Next-Offset", strconv.FormatInt(read.NextOffset, 10))
+	h.Set("Afoot-Eof", strconv.FormatBool(read.EOF))
+	h.Set("Afoot-Dropped-Bytes", strconv.FormatInt(read.Dropped, 10))
+	if how.wait.clamped > 0 {
+		h.Set("Afoot-Timeout-Ms", strconv.FormatInt(how.wait.clamped.Milliseconds(), 10))
+	}
+	var body []byte
+	if how.text {
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		h.Set("X-Content-Type-Options", "nosniff")
+		body = []byte(render.Read(read))
+	} else {
+		h.Set("Content-Type", "application/json")
+		body = encode(wireRead(read, how.wait.clamped))
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	c.WriteHeader(how.status)
+	if r.Method != http.MethodHead {
+		if _, err := c.Write(body); err != nil {
+			return c.lost(r, err)
+		}
+	}
+	if err := c.FlushError(); err != nil {
+		return c.lost(r, err)
+	}
+	return nil
+}
+
+// lost notes that an answer did not arrive, and aborts the connection.
+func (c *call) lost(r *http.Request, err error) error {
+	c.api.log.Debug("an answer was not written",
+		slog.String(keyRequest, c.id), slog.String(keyPath, r.URL.Path), slog.Any(keyError, err))
+	return http.ErrAbortHandler
+}

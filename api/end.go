@@ -1,0 +1,118 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+)
+
+// Keys of log lines.
+const (
+	keyRequest  = "request"
+	keyTask     = "task"
+	keyError    = "err"
+	keyCode     = "code"
+	keyMethod   = "method"
+	keyPath     = "path"
+	keyStatus   = "status"
+	keyBytes    = "bytes"
+	keyDuration = "duration"
+	keySession  = "session"
+	keyAgent    = "agent"
+)
+
+// end is deferred around a request: it contains a panic and writes the one line
+// about the request.
+func (c *call) end(r *http.Request) {
+	abort := false
+	if p := recover(); p != nil {
+		abort = p == http.ErrAbortHandler //nolint:errorlint // net/http compares it so
+		if !abort {
+			abort = !c.failed(r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}
+	c.account(r, abort)
+	if abort {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// account logs the request: refusals at info, everything else at debug. A session
+// is told by a hash of its name.
+func (c *call) account(r *http.Request, aborted bool) {
+	level := slog.LevelDebug
+	if c.status >= http.StatusBadRequest {
+		level = slog.LevelInfo
+	}
+	log := c.api.log
+	if !log.Enabled(context.Background(), level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String(keyRequest, c.id),
+		slog.String(keyMethod, r.Method),
+		slog.String(keyPath, r.URL.Path),
+		slog.Int(keyStatus, c.status),
+		slog.Int64(keyBytes, c.bytes),
+		slog.Duration(keyDuration, time.Since(c.started)),
+	}
+	if c.principal.Session != "" {
+		sum := sha256.Sum256([]byte(c.principal.Session))
+		attrs = append(attrs, slog.String(keySession, hex.EncodeToString(sum[:6])))
+	}
+	if c.caller.Agent != "" {
+		attrs = append(attrs, slog.String(keyAgent, c.caller.Agent))
+	}
+	if c.code != "" {
+		attrs = append(attrs, slog.String(keyCode, string(c.code)))
+	}
+	if aborted {
+		attrs = append(attrs, slog.Bool("aborted", true))
+	}
+	log.LogAttrs(context.Background(), level, "request", attrs...)
+}
+
+// fail answers an error. If that cannot be done any more, the connection is
+// aborted, so that the caller sees that its answer is not whole.
+func (c *call) fail(r *http.Request, err error) {
+	if errors.Is(err, http.ErrAbortHandler) || !c.failed(r, err) {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// failed reports whether err could be answered.
+func (c *call) failed(r *http.Request, err error) bool {
+	if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
+		return false // the caller is gone: nobody to tell
+	}
+	p := problemOf(err)
+	c.logCause(p, err)
+	if c.status != 0 {
+		return false
+	}
+	c.code = p.code
+	c.api.metrics.refused(p.code)
+	p.write(c, r)
+	return true
+}
+
+// logCause keeps what the caller is not told.
+func (c *call) logCause(p problem, err error) {
+	level := slog.LevelInfo
+	switch {
+	case p.status == http.StatusInternalServerError:
+		level = slog.LevelError
+	case p.cause == nil:
+		return
+	case p.status > http.StatusInternalServerError:
+		level = slog.LevelWarn
+	}
+	c.api.log.LogAttrs(context.Background(), level, "request failed",
+		slog.String(keyRequest, c.id), slog.String(keyCode, string(p.code)), slog.Any(keyError, err))
+}

@@ -1,0 +1,44 @@
+package api
+
+import (
+	"strconv"
+
+	"afoot/registry"
+	"afoot/sse"
+)
+
+// done hands an end that is due to the stream of the session that started the task.
+func (a *API) done(n registry.Notice) {
+	s := n.Snapshot
+	a.hub.Append(s.Owner.Session, sse.Notice{
+		Key:   string(s.ID),
+		Owner: ownerName(s.Owner),
+		Agent: s.Owner.Agent,
+		Event: "task.done",
+		Data:  encode(wireTaskDone(s)),
+	})
+}
+
+// changed keeps the streams true to the records, and tells them that a look is
+// worth while.
+func (a *API) changed(ch registry.Change) {
+	s := ch.Snapshot
+	switch ch.Type {
+	case registry.ChangeSettled:
+		a.metrics.settled(s)
+	case registry.ChangeReported, registry.ChangeRemoved:
+		a.hub.Withdraw(s.Owner.Session, string(s.ID))
+	case registry.ChangeOwnerGone:
+		a.hub.DropOwner(s.Owner.Session, ownerName(s.Owner))
+	}
+	if s.Owner.Unowned() {
+		a.hub.PokeAll("")
+		return
+	}
+	a.hub.Poke(s.Owner.Session, s.Owner.Agent)
+}
+
+// ownerName is the exact owner as the streams compare it.
+func ownerName(o registry.Owner) string {
+	return o.Session + "\x00" + o.Agent + "\x00" + strconv.FormatUint(o.Incarnation, 10)
+}

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"net/http"
+
+	"afoot/registry"
+)
+
+// reading is how one read is to be done.
+type reading struct {
+	wait  wait
+	limit int64
+	// offset is where a look begins; it is used if look is set.
+	look     bool
+	offset   int64
+	explicit bool
+	text     bool
+	status   int
+}
+
+// readOutput answers GET and HEAD of /tasks/{id}/output.
+func (a *API) readOutput(c *call, r *http.Request) error {
+	how, err := a.readingOf(r)
+	if err != nil {
+		return err
+	}
+	if !how.look && c.looksOnly() {
+		return registry.Errorf(registry.CodeForbidden, "The scope tasks:read looks only: name an offset to read from, such as offset=0.")
+	}
+	switch {
+	case r.Method == http.MethodHead:
+		return a.peek(c, r, taskID(r), how)
+	case how.look:
+		return a.look(c, r, taskID(r), how)
+	default:
+		return a.read(c, r, taskID(r), how)
+	}
+}
+
+func (a *API) readingOf(r *http.Request) (how reading, err error) {
+	q := queryOf(r, "wait", "timeout_ms", "offset", "limit_bytes")
+	how.status = http.StatusOK
+	how.wait = a.waitOf(q)
+	how.offset, how.look = q.number("offset", 0)
+	if n, given := q.number("limit_bytes", 1); given {
+		how.limit = min(n, registry.MaxPageBytes)
+	}
+	if q.err != nil {
+		return how, q.err
+	}
+	how.text = wantsText(r.Header.Values("Accept"))
+	how.explicit, err = wantsExplicitAck(r)
+	return how, err
+}
+
+// read is the consuming read: wait, read, write, and only then commit.
+func (a *API) read(c *call, r *http.Request, id registry.ID, how reading) error {
+	defer a.metrics.waiting(how.wait.asked)()
+	delivery, err := a.service.Read(r.Context(), c.caller, id, registry.ReadOptions{
+		Wait:       how.wait.within(c.principal),
+		LimitBytes: how.limit,
+		Explicit:   how.explicit,
+	})
+	if err != nil {
+		return err
+	}
+	defer delivery.Abandon()
+	if how.wait.outlived(c.principal, delivery.Snapshot) {
+		return errExpired()
+	}
+	return c.deliver(r, delivery, how)
+}
+
+// look reads from an offset and moves nothing.
+func (a *API) look(c *call, r *http.Request, id registry.ID, how reading) error {
+	defer a.metrics.waiting(how.wait.asked)()
+	read, err := a.service.Look(r.Context(), c.caller, id, how.offset, registry.LookOptions{
+		Wait:       how.wait.within(c.principal),
+		LimitBytes: how.limit,
+	})
+	if err != nil {
+		return err
+	}
+	if read.Offset == read.NextOffset && how.wait.outlived(c.principal, read.Snapshot) {
+		return errExpired()
+	}
+	// A look that begins below the first kept byte skipped what was dropped.
+	read.Skipped = max(read.Offset-how.offset, 0)
+	return c.send(r, read, how)
+}
+
+// peek answers HEAD: the headers that a read would have now, without waiting and
+// without any effect.
+func (a *API) peek(c *call, r *http.Request, id registry.ID, how reading) error {
+	how.wait.asked = false
+	if how.look {
+		return a.look(c, r, id, how)
+	}
+	delivery, err := a.service.Read(r.Context(), c.caller, id, registry.ReadOptions{LimitBytes: how.limit})
+	if err != nil {
+		return err
+	}
+	delivery.Abandon()
+	return c.send(r, delivery.Read, how)
+}
