@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"afoot/api/client"
+)
+
+// attend stays with a task until its end: prints its output, stops it at the
+// first signal, leaves it at the second, and returns its exit code as an error.
+func (a *app) attend(ctx context.Context, r *remote, id string, signals <-chan os.Signal) error {
+	show := newPulse(a.stderr, id+" is running")
+	defer show.Close()
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	type ending struct {
+		read client.TaskRead
+		err  error
+	}
+	ended := make(chan ending, 1)
+	go func() {
+		read, err := a.watch(ctx, r, id, show)
+		ended <- ending{read, err}
+	}()
+	stops := 0
+	for {
+		select {
+		case end := <-ended:
+			if end.err != nil {
+				return end.err
+			}
+			show.Close()
+			return a.verdict(end.read)
+		case <-signals:
+			if stops++; stops > 1 {
+				cancel()
+				<-ended
+				show.Close()
+				fmt.Fprintf(a.stderr, "afoot: left %[1]s; `afoot output --wait %[1]s` reads on\n", id)
+				return exitError{code: exitSignal + int(unix.SIGINT)}
+			}
+			helpers.Go(func() { a.interrupt(ctx, r, id, show) })
+		}
+	}
+}
+
+// interrupt asks the task to end and says so.
+func (a *app) interrupt(ctx context.Context, r *remote, id string, show *pulse) {
+	_, err := decode[client.KillResult](r.KillTask(ctx, id, &client.KillTaskParams{Reason: optional("interrupted"), AfootAgent: a.header()}))
+	note := fmt.Sprintf("afoot: stopping %s; Ctrl-C again leaves it\n", id)
+	if err != nil {
+		note = fmt.Sprintf("afoot: stop %s: %s\n", id, oneLine(err))
+	}
+	_ = show.print(nil, func() error {
+		fmt.Fprint(a.stderr, note)
+		return nil
+	})
+}
+
+// watch prints the output until the end, unless JSON is wanted, and then takes
+// delivery of the end: the caller was told, so no notice is due any more.
+func (a *app) watch(ctx context.Context, r *remote, id string, show *pulse) (client.TaskRead, error) {
+	if a.json {
+		return a.collect(ctx, r, id)
+	}
+	f := follower{
+		remote: r, id: id, agent: a.header(),
+		sink: func(p []byte) error {
+			return show.print(p, func() error {
+				_, err := a.stdout.Write(p)
+				return err
+			})
+		},
+		lost: a.tellLost,
+	}
+	if err := f.run(ctx); err != nil {
+		return client.TaskRead{}, err
+	}
+	take := reading{remote: r, id: id, agent: a.header(), wait: true}
+	return take.run(ctx)
+}
+
+// collect waits for the end and gives the whole unread output as one read.
+func (a *app) collect(ctx context.Context, r *remote, id string) (client.TaskRead, error) {
+	var text strings.Builder
+	begin := int64(-1)
+	take := reading{remote: r, id: id, agent: a.header(), wait: true, sink: func(read client.TaskRead) error {
+		if begin < 0 {
+			begin = read.Offset
+		}
+		text.WriteString(read.Text)
+		return nil
+	}}
+	read, err := take.run(ctx)
+	read.Text, read.Offset = text.String(), max(begin, 0)
+	return read, err
+}
+
+// verdict prints what the output does not say, and exits as the task did.
+func (a *app) verdict(read client.TaskRead) error {
+	task := read.Snapshot
+	if a.json {
+		if err := a.printJSON(read); err != nil {
+			return err
+		}
+	} else if task.Status != client.Completed || strings.Contains(task.Detail, ";") {
+		fmt.Fprintf(a.stderr, "afoot: %s %s\n", task.Id, statusLine(task))
+	}
+	if code := taskCode(task); code != exitOK {
+		return exitError{code: code}
+	}
+	return nil
+}
+
+// taskCode is the exit code of a finished task as a shell would tell it.
+func taskCode(task client.Snapshot) int {
+	if code, ok := task.Result["exitCode"].(float64); ok {
+		return int(code)
+	}
+	if name, ok := task.Result["signal"].(string); ok {
+		if num := unix.SignalNum(name); num != 0 {
+			return exitSignal + int(num)
+		}
+	}
+	return exitRun
+}
+
+// statusLine is the line that closes every text about a task.
+func statusLine(task client.Snapshot) string {
+	if task.Detail == "" {
+		return fmt.Sprintf("[status: %s]", task.Status)
+	}
+	return fmt.Sprintf("[status: %s, %s]", task.Status, task.Detail)
+}
+
+// tellLost warns of a hole in what was printed.
+func (a *app) tellLost(bytes int64) {
+	fmt.Fprintf(a.stderr, "afoot: %d bytes of older output were dropped\n", bytes)
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"afoot/api/client"
+)
+
+func (a *app) openCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "open",
+		Short: "Print a link that signs a browser in",
+		Long:  "Prints a link to the daemon's page that signs in for the session. It works once, for a minute.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := a.connect()
+			if err != nil {
+				return err
+			}
+			defer func() { _ = r.close() }()
+			code, err := decode[client.AuthCode](r.MakeCode(cmd.Context()))
+			if err != nil {
+				return err
+			}
+			link := signInLink(r.url, code.Code)
+			if a.json {
+				return a.printJSON(map[string]any{"url": link, "expiresAt": code.ExpiresAt})
+			}
+			fmt.Fprintln(a.stdout, link)
+			if isTerminal(a.stdout) {
+				fmt.Fprintf(a.stderr, "It works once, until %s.\n", time.UnixMilli(code.ExpiresAt).Format(time.TimeOnly))
+			}
+			return nil
+		},
+	}
+}
+
+// signInLink carries the code in the fragment, which browsers keep to themselves.
+func signInLink(base, code string) string {
+	return strings.TrimSuffix(base, "/") + "/#code=" + url.QueryEscape(code)
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"afoot/api/client"
+)
+
+func (a *app) outputCommand() *cobra.Command {
+	var wait bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "output ID",
+		Short: "Take a task's unread output",
+		Long: `Prints the output since the last reading, and on standard error how the task stands.
+What was printed counts as read; the end of a task that was read gives no notice.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if timeout < 0 {
+				return usageErrorf("--timeout %s: must not be negative", timeout)
+			}
+			return a.output(cmd.Context(), args[0], wait, timeout)
+		},
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the end of the task")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "with --wait: for at most so long")
+	return cmd
+}
+
+func (a *app) output(ctx context.Context, id string, wait bool, timeout time.Duration) error {
+	r, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.close() }()
+	show := newPulse(a.stderr, "waiting for "+id)
+	defer show.Close()
+	g := reading{remote: r, id: id, agent: a.header(), wait: wait}
+	if timeout > 0 {
+		g.until = time.Now().Add(timeout)
+	}
+	midLine := false
+	next := int64(-1)
+	g.sink = func(read client.TaskRead) error {
+		if next >= 0 && read.Offset > next {
+			a.tellLost(read.Offset - next)
+		}
+		next = read.NextOffset
+		return show.print([]byte(read.Text), func() error {
+			if a.json {
+				return a.printJSON(read)
+			}
+			if read.Text != "" {
+				midLine = read.Text[len(read.Text)-1] != '\n'
+			}
+			_, err := io.WriteString(a.stdout, read.Text)
+			return err
+		})
+	}
+	last, err := g.run(ctx)
+	show.Close()
+	if err != nil || a.json {
+		return err
+	}
+	if midLine && isTerminal(a.stdout) {
+		fmt.Fprintln(a.stdout)
+	}
+	fmt.Fprintln(a.stderr, statusLine(last.Snapshot))
+	return nil
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"afoot/api/client"
+)
+
+// runOptions are the flags of `afoot run`.
+type runOptions struct {
+	detach  bool
+	label   string
+	workdir string
+	env     []string
+	timeout time.Duration
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run [flags] [--] CMD…",
+		Short: "Run a command as a task",
+		Long: `Runs a command as a task, prints its output as it comes and exits with its code:
+128 plus the number of the signal if one ended it, 125 if afoot itself failed.
+
+One argument is a line for the shell; several are a program and its arguments,
+taken literally. Ctrl-C stops the task, a second one leaves it.
+
+On the machine of the daemon the task runs in the current directory. Its
+environment is the daemon's; --env NAME=value adds to it, --env NAME takes the
+value from here.`,
+		Example: `  afoot run -- make test
+  afoot run 'for i in 1 2 3; do echo $i; sleep 1; done'
+  id=$(afoot run --detach --label "nightly build" -- make all)`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return asRunError(a.run(cmd.Context(), o, args))
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false)
+	flags.BoolVarP(&o.detach, "detach", "d", false, "print the id and leave the task running")
+	flags.StringVar(&o.label, "label", "", "one line that says what it is (default: the command)")
+	flags.StringVar(&o.workdir, "workdir", "", "directory to run in")
+	flags.StringArrayVar(&o.env, "env", nil, "NAME=value or NAME, may be repeated")
+	flags.DurationVar(&o.timeout, "timeout", 0, "end the task after so long (default: never)")
+	return cmd
+}
+
+// asRunError leaves the exit codes of tasks to tasks.
+func asRunError(err error) error {
+	var exit exitError
+	if err == nil || errors.As(err, &exit) && (exit.err == nil || exit.code == exitUsage) {
+		return err
+	}
+	return exitError{code: exitRun, err: err}
+}
+
+func (a *app) run(ctx context.Context, o runOptions, args []string) error {
+	r, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.close() }()
+	request, err := a.startRequest(o, args, r.near)
+	if err != nil {
+		return err
+	}
+	// From here on Ctrl-C is the task's affair.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+
+	started, err := decode[client.Snapshot](r.StartTask(ctx, &client.StartTaskParams{AfootAgent: a.header()}, request))
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.detach && a.json:
+		return a.printJSON(started)
+	case o.detach:
+		fmt.Fprintln(a.stdout, started.Id)
+		return nil
+	default:
+		return a.attend(ctx, r, started.Id, signals)
+	}
+}
+
+// startRequest words the flags as a start request.
+func (a *app) startRequest(o runOptions, args []string, near bool) (client.StartTask, error) {
+	var request client.StartTask
+	env, err := a.taskEnv(o.env)
+	if err != nil {
+		return request, err
+	}
+	if o.timeout < 0 || o.timeout > 0 && o.timeout < time.Millisecond {
+		return request, usageErrorf("--timeout %s: must be at least 1ms", o.timeout)
+	}
+	if o.workdir == "" && near {
+		// A directory that is gone is not named: the daemon's default holds then.
+		o.workdir, _ = os.Getwd()
+	}
+	start := client.StartBash{
+		Kind:      client.Bash,
+		Command:   commandLine(args),
+		Label:     optional(o.label),
+		Workdir:   optional(o.workdir),
+		TimeoutMs: optional(o.timeout.Milliseconds()),
+	}
+	if len(env) > 0 {
+		start.Env = &env
+	}
+	if err := request.FromStartBash(start); err != nil {
+		return request, fmt.Errorf("start request: %w", err)
+	}
+	return request, nil
+}
+
+// taskEnv reads the --env flags.
+func (a *app) taskEnv(pairs []string) (map[string]string, error) {
+	env := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		name, value, given := strings.Cut(pair, "=")
+		if name == "" {
+			return nil, usageErrorf("--env %q: no name", pair)
+		}
+		if !given {
+			var found bool
+			if value, found = a.cfg.lookup(name); !found {
+				return nil, usageErrorf("--env %s: it is not set here", name)
+			}
+		}
+		env[name] = value
+	}
+	return env, nil
+}
+
+// commandLine makes what bash gets: one argument as it is, several quoted so that
+// bash takes each literally.
+func commandLine(args []string) string {
+	if len(args) == 1 {
+		return args[0]
+	}
+	quoted := make([]string, len(args))
+	for i, arg := range args {
+		quoted[i] = shellQuote(arg)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// shellQuote leaves plain words alone and puts everything else between single
+// quotes.
+func shellQuote(arg string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,@%+"
+	if arg != "" && strings.Trim(arg, plain) == "" {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"afoot/api/client"
+)
+
+// version is set by the linker; builds without it say what the module knows.
+var version string //nolint:gochecknoglobals // the linker can set nothing else
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:         "version",
+		Short:       "Print the version",
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{noConfig: "yes"},
+		RunE: func(*cobra.Command, []string) error {
+			v := buildVersion()
+			if a.json {
+				return a.printJSON(v)
+			}
+			text := "afoot " + v.Version
+			if v.Commit != "" {
+				text += " (" + v.Commit + ", " + v.Date + ")"
+			}
+			fmt.Fprintln(a.stdout, text+", "+v.Go)
+			return nil
+		},
+	}
+}
+
+// buildVersion says what this binary was built from.
+func buildVersion() client.Version {
+	v := client.Version{Version: version, Go: runtime.Version()}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if v.Version == "" {
+		v.Version = info.Main.Version
+	}
+	for _, setting := range info.Settings {
+		switch setting.Key {
+		case "vcs.revision":
+			v.Commit = setting.Value
+		case "vcs.time":
+			v.Date = setting.Value
+		}
+	}
+	return v
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/joho/godotenv"
+	"github.com/kelseyhightower/envconfig"
+)
+
+// envPrefix begins the name of every variable that is Afoot's.
+const envPrefix = "AFOOT"
+
+// Config is everything that the environment says. The words of the tags are what
+// `afoot serve --help` and docs/configuration.md print. Names are built from the
+// field names on purpose: a name given by a tag would also be read without the
+// prefix.
+type Config struct {
+	Addr     Address `split_words:"true" default:"127.0.0.1:7420" desc:"where the daemon listens: host:port, or unix:/path. Anything but loopback or a socket needs explicit keys and AFOOT_HOSTS"`
+	StateDir string  `split_words:"true" desc:"directory of secret, lock and captured output, made with mode 0700. Default: $XDG_STATE_HOME/afoot, else ~/.local/state/afoot"`
+	Workdir  string  `split_words:"true" desc:"where commands run that name no workdir. Default: the home directory"`
+
+	JWTSecretFile string   `split_words:"true" desc:"file with the HS256 secret, mode 0600, at least 32 bytes. Default: secret in the state directory, made on the first start"`
+	JWKS          string   `split_words:"true" desc:"file or URL of a key set for RS256, ES256 and EdDSA tokens; needs issuer and audience"`
+	JWTIssuer     string   `split_words:"true" desc:"the iss that tokens must carry"`
+	JWTAudience   string   `split_words:"true" desc:"the aud that tokens must carry"`
+	Hosts         []string `split_words:"true" desc:"names besides loopback that a request's Host may have, separated by commas"`
+	Origins       []string `split_words:"true" desc:"web origins besides the daemon's own that may call it from a browser, separated by commas"`
+	TLSCert       string   `split_words:"true" desc:"file with the certificate chain (PEM); turns TLS on together with AFOOT_TLS_KEY"`
+	TLSKey        string   `split_words:"true" desc:"file with the private key (PEM)"`
+
+	MaxTasksPerOwner     Count `split_words:"true" default:"10" desc:"running tasks that one agent may have at a time; unowned work shares one such bucket"`
+	MaxTasks             Count `split_words:"true" default:"1000" desc:"running tasks in the daemon"`
+	MaxAgentsPerSession  Count `split_words:"true" default:"64" desc:"live agents in one session"`
+	MaxStreamsPerSession Count `split_words:"true" default:"16" desc:"event streams that one session may hold open"`
+
+	WaitDefault    time.Duration `split_words:"true" default:"30s" desc:"how long a wait lasts that names no time"`
+	WaitMax        time.Duration `split_words:"true" default:"10m" desc:"the longest wait; longer ones are cut to it"`
+	KillGrace      time.Duration `split_words:"true" default:"3s" desc:"time between SIGTERM and SIGKILL when work is stopped"`
+	OutputMaxBytes Size          `split_words:"true" default:"64MiB" desc:"output kept per task; beyond it the oldest bytes go"`
+	Heartbeat      time.Duration `split_words:"true" default:"15s" desc:"the longest silence on an event stream"`
+	WriteTimeout   time.Duration `split_words:"true" default:"30s" desc:"how long one write to a client may take before the client is cut off"`
+
+	LogLevel  slog.Level `split_words:"true" default:"info" desc:"debug, info, warn or error"`
+	LogFormat LogFormat  `split_words:"true" default:"text" desc:"text or json, on standard error"`
+	EnvFile   string     `split_words:"true" desc:"file with AFOOT_ variables, one NAME=value a line; the environment wins"`
+
+	Session string `split_words:"true" desc:"the session that commands act for, else local. Set for every task"`
+	Token   string `split_words:"true" desc:"the token that commands send instead of making one from the daemon's secret"`
+	TaskID  string `split_words:"true" desc:"set by the daemon for every task; read by nothing"`
+
+	// Environ is the whole environment as it was when the configuration was read.
+	Environ []string `ignored:"true"`
+}
+
+// loadConfig reads the environment. Every error names the variable to mend. It
+// is the only place where Afoot looks at its environment.
+func loadConfig() (*Config, error) {
+	cfg := &Config{Environ: os.Environ()}
+	known := configNames(cfg)
+	for _, pair := range cfg.Environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if err := checkName(name, known); err != nil {
+			return nil, err
+		}
+	}
+	if err := loadEnvFile(os.Getenv(envPrefix+"_ENV_FILE"), known); err != nil {
+		return nil, err
+	}
+	if err := envconfig.Process(envPrefix, cfg); err != nil {
+		var bad *envconfig.ParseError
+		if errors.As(err, &bad) {
+			return nil, fmt.Errorf("%s=%q: %w", bad.KeyName, bad.Value, bad.Err)
+		}
+		return nil, err
+	}
+	cfg.Hosts, cfg.Origins = trimmed(cfg.Hosts), trimmed(cfg.Origins)
+	if err := cfg.resolvePaths(); err != nil {
+		return nil, err
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	return cfg, nil
+}
+
+// checkName refuses a variable with Afoot's prefix that Afoot does not know.
+func checkName(name string, known []string) error {
+	if !strings.HasPrefix(name, envPrefix+"_") || slices.Contains(known, name) {
+		return nil
+	}
+	nearest := slices.MinFunc(known, func(a, b string) int {
+		return levenshtein.ComputeDistance(name, a) - levenshtein.ComputeDistance(name, b)
+	})
+	return fmt.Errorf("unknown variable %s: the nearest known one is %s (`afoot serve --help` lists all)", name, nearest)
+}
+
+// loadEnvFile puts the variables of the file into the environment where it has
+// none of that name.
+func loadEnvFile(path string, known []string) error {
+	if path == "" {
+		return nil
+	}
+	vars, err := godotenv.Read(path)
+	if err != nil {
+		return fmt.Errorf("%s_ENV_FILE: %w", envPrefix, err)
+	}
+	for name, value := range vars {
+		if !strings.HasPrefix(name, envPrefix+"_") {
+			return fmt.Errorf("%s_ENV_FILE: %s: %s does not begin with %s_, and the file is for Afoot's own variables", envPrefix, path, name, envPrefix)
+		}
+		if err := checkName(name, known); err != nil {
+			return fmt.Errorf("%s_ENV_FILE: %s: %w", envPrefix, path, err)
+		}
+		if _, set := os.LookupEnv(name); set {
+			continue
+		}
+		if err := os.Setenv(name, value); err != nil {
+			return fmt.Errorf("%s_ENV_FILE: %s: %s: %w", envPrefix, path, name, err)
+		}
+	}
+	return nil
+}
+
+// trimmed drops the blanks around list members, and members that are nothing else.
+func trimmed(list []string) []string {
+	var kept []string
+	for _, member := range list {
+		if member = strings.TrimSpace(member); member != "" {
+			kept = append(kept, member)
+		}
+	}
+	return kept
+}
+
+// resolvePaths fills the path defaults and makes paths absolute, so that they
+// mean the same to everybody who is told them.
+func (c *Config) resolvePaths() error {
+	if c.StateDir == "" {
+		dir, err := defaultStateDir()
+		if err != nil {
+			return err
+		}
+		c.StateDir = dir
+	}
+	if c.Workdir == "" {
+		c.Workdir = "/"
+		if home, err := os.UserHomeDir(); err == nil && isDir(home) {
+			c.Workdir = home
+		}
+	}
+	for name, path := range map[string]*string{
+		"STATE_DIR": &c.StateDir, "WORKDIR": &c.Workdir, "JWT_SECRET_FILE": &c.JWTSecretFile,
+		"TLS_CERT": &c.TLSCert, "TLS_KEY": &c.TLSKey,
+	} {
+		if *path == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*path)
+		if err != nil {
+			return fmt.Errorf("%s_%s=%q: %w", envPrefix, name, *path, err)
+		}
+		*path = abs
+	}
+	return nil
+}
+
+// defaultStateDir follows the XDG base directories: a relative XDG_STATE_HOME
+// does not count.
+func defaultStateDir() (string, error) {
+	if xdg := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(xdg) {
+		return filepath.Join(xdg, "afoot"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("%s_STATE_DIR is not set, and there is no home directory to put it in: %w", envPrefix, err)
+	}
+	return filepath.Join(home, ".local", "state", "afoot"), nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// lookup gives a variable of the environment that the configuration was read from.
+func (c *Config) lookup(name string) (value string, found bool) {
+	for _, pair := range c.Environ {
+		if key, text, ok := strings.Cut(pair, "="); ok && key == name {
+			value, found = text, true
+		}
+	}
+	return value, found
+}
+
+// secretFile is where the daemon's own secret lives.
+func (c *Config) secretFile() string {
+	if c.JWTSecretFile != "" {
+		return c.JWTSecretFile
+	}
+	return filepath.Join(c.StateDir, "secret")
+}

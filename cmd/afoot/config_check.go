@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// check refuses values that contradict themselves or each other.
+func (c *Config) check() error {
+	var errs []error
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"WAIT_DEFAULT", c.WaitDefault},
+		{"WAIT_MAX", c.WaitMax},
+		{"KILL_GRACE", c.KillGrace},
+		{"HEARTBEAT", c.Heartbeat},
+		{"WRITE_TIMEOUT", c.WriteTimeout},
+	} {
+		if d.value < time.Millisecond {
+			errs = append(errs, fmt.Errorf("%s_%s=%s: must be at least 1ms", envPrefix, d.name, d.value))
+		}
+	}
+	if c.WaitDefault > c.WaitMax {
+		errs = append(errs, fmt.Errorf("%[1]s_WAIT_DEFAULT=%[2]s is above %[1]s_WAIT_MAX=%[3]s", envPrefix, c.WaitDefault, c.WaitMax))
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		errs = append(errs, fmt.Errorf("%[1]s_TLS_CERT and %[1]s_TLS_KEY go together: one of them is not set", envPrefix))
+	}
+	if c.JWKS != "" && (c.JWTIssuer == "" || c.JWTAudience == "") {
+		errs = append(errs, fmt.Errorf("%[1]s_JWKS needs %[1]s_JWT_ISSUER and %[1]s_JWT_AUDIENCE", envPrefix))
+	}
+	return errors.Join(errs...)
+}
+
+// checkListen refuses to open a door to the network with keys that were never
+// handed out on purpose, or without the names that requests may use.
+func (c *Config) checkListen() error {
+	if c.Addr.Local() {
+		return nil
+	}
+	if c.JWTSecretFile == "" && c.JWKS == "" {
+		return fmt.Errorf("%[1]s_ADDR=%[2]s can be reached from other machines: set %[1]s_JWT_SECRET_FILE or %[1]s_JWKS, so that it is clear who holds the keys", envPrefix, c.Addr)
+	}
+	if len(c.Hosts) == 0 {
+		return fmt.Errorf("%[1]s_ADDR=%[2]s can be reached from other machines: set %[1]s_HOSTS to the names under which they may call it", envPrefix, c.Addr)
+	}
+	return nil
+}

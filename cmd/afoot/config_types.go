@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Address is where the daemon listens, in the form that net.Listen takes.
+type Address struct {
+	Network string // tcp or unix
+	Address string // host:port, or the path of the socket
+}
+
+// Decode reads host:port or unix:/path.
+func (a *Address) Decode(value string) error {
+	if path, ok := strings.CutPrefix(value, "unix:"); ok {
+		if !filepath.IsAbs(path) {
+			return errors.New("the path of a socket must be absolute, such as unix:/run/afoot.sock")
+		}
+		*a = Address{Network: "unix", Address: filepath.Clean(path)}
+		return nil
+	}
+	_, port, err := net.SplitHostPort(value)
+	if err != nil {
+		return errors.New("not an address such as 127.0.0.1:7420, [::1]:7420 or unix:/run/afoot.sock")
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%q is not a port from 0 to 65535", port)
+	}
+	*a = Address{Network: "tcp", Address: value}
+	return nil
+}
+
+// String gives the form that Decode reads.
+func (a Address) String() string {
+	if a.Network == "unix" {
+		return "unix:" + a.Address
+	}
+	return a.Address
+}
+
+// Local reports whether only this machine can reach the address.
+func (a Address) Local() bool {
+	if a.Network == "unix" {
+		return true
+	}
+	host, _, err := net.SplitHostPort(a.Address)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// Count is a positive number of things.
+type Count int
+
+// Decode reads a decimal number from 1 on.
+func (c *Count) Decode(value string) error {
+	n, err := strconv.ParseInt(value, 10, 32)
+	if err != nil || n < 1 {
+		return errors.New("not a whole number from 1 on")
+	}
+	*c = Count(n)
+	return nil
+}
+
+// Size is a positive number of bytes.
+type Size int64
+
+// Decode reads a number of bytes with or without a unit, such as 65536, 64KiB or
+// 10MB.
+func (s *Size) Decode(value string) error {
+	n, err := humanize.ParseBytes(value)
+	if err != nil || n < 1 || n > math.MaxInt64 {
+		return errors.New("not a size such as 65536, 64KiB or 10MB")
+	}
+	*s = Size(n)
+	return nil
+}
+
+// LogFormat is how log lines are written.
+type LogFormat string
+
+// The log formats.
+const (
+	LogText LogFormat = "text"
+	LogJSON LogFormat = "json"
+)
+
+// Decode reads text or json.
+func (f *LogFormat) Decode(value string) error {
+	switch got := LogFormat(strings.ToLower(value)); got {
+	case LogText, LogJSON:
+		*f = got
+		return nil
+	default:
+		return errors.New("neither text nor json")
+	}
+}

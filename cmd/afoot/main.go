@@ -1,0 +1,43 @@
+// Command afoot is the daemon and the tool to talk to it. It knows every room
+// and is known by none: config.go maps the environment, wire.go puts the rooms
+// together, the cmd_ files are one command each.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+func main() {
+	if os.Getpid() == 1 {
+		os.Exit(runInit())
+	}
+	os.Exit(start(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// start runs one command line and gives its exit code.
+func start(args []string, stdout, stderr io.Writer) int {
+	a := &app{stdout: stdout, stderr: stderr}
+	root := newRoot(a)
+	root.SetArgs(args)
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return exitOK
+	}
+	code := exitFailed
+	if !a.parsed {
+		code = exitUsage
+	}
+	var exit exitError
+	if errors.As(err, &exit) {
+		if exit.err == nil {
+			return exit.code
+		}
+		code = exit.code
+	}
+	fmt.Fprintln(stderr, "afoot:", oneLine(err))
+	return code
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"afoot/api/client"
+)
+
+// reading takes the unread output of a task. Every piece is acknowledged only
+// after sink has it, so that a broken pipe or a killed command loses nothing:
+// the next reading begins with the piece that was not taken.
+type reading struct {
+	remote *remote
+	id     string
+	agent  *string
+	// wait stays until the end of the task, at most until the time that is set.
+	wait  bool
+	until time.Time
+	// sink takes each piece; nil drops them.
+	sink func(client.TaskRead) error
+}
+
+// run gives the last read.
+func (g *reading) run(ctx context.Context) (client.TaskRead, error) {
+	for {
+		read, err := g.once(ctx)
+		if err != nil || !g.more(read) {
+			return read, err
+		}
+	}
+}
+
+// more reports whether the next read has, or may wait for, something new.
+func (g *reading) more(read client.TaskRead) bool {
+	if read.Eof {
+		return false
+	}
+	if read.NextOffset > read.Offset && read.NextOffset < read.Snapshot.OutputBytes {
+		return true
+	}
+	return g.wait && !terminal(read.Snapshot) && (g.until.IsZero() || time.Now().Before(g.until))
+}
+
+func (g *reading) once(ctx context.Context) (client.TaskRead, error) {
+	params := &client.ReadOutputParams{AfootAgent: g.agent, AfootAck: optional(client.ReadOutputParamsAfootAckExplicit)}
+	if g.wait {
+		params.Wait = optional(true)
+		if !g.until.IsZero() {
+			params.TimeoutMs = optional(max(1, time.Until(g.until).Milliseconds()))
+		}
+	}
+	read, err := decode[client.TaskRead](g.remote.ReadOutput(ctx, g.id, params))
+	if err != nil {
+		return read, err
+	}
+	if g.sink != nil {
+		if err := g.sink(read); err != nil {
+			return read, err
+		}
+	}
+	err = discard(g.remote.AckOutput(ctx, g.id, &client.AckOutputParams{AfootAgent: g.agent}, client.AckRequest{NextOffset: read.NextOffset}))
+	var no refusal
+	if errors.As(err, &no) && no.Code == client.ErrorCodeConflict {
+		err = nil // nothing was handed out, or somebody else took it already
+	}
+	return read, err
+}
+
+func terminal(task client.Snapshot) bool { return task.FinishedAt != 0 }

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Bounds of the HTTP server. There is no bound on a whole answer: waits and
+// streams are long on purpose, and every write has a bound of its own.
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+)
+
+// What a shutdown may take beyond the grace of the tasks: the teardown bound of
+// the registry and the closing of connections.
+const shutdownSlack = 10 * time.Second
+
+func (a *app) serveCommand() *cobra.Command {
+	var link bool
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the daemon",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.serve(cmd.Context(), link)
+		},
+	}
+	cmd.Flags().BoolVar(&link, "link", false, "also print a link that signs a browser in for the session local, good for a minute")
+	help := cmd.HelpFunc()
+	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		help(cmd, args)
+		fmt.Fprint(cmd.OutOrStdout(), "\nConfiguration, by variables:\n")
+		_ = writeConfigTable(cmd.OutOrStdout())
+	})
+	cmd.Long = `Runs the daemon in the foreground until SIGTERM or SIGINT: then open streams get a
+last event, waits are answered, tasks are stopped, and the exit code is 0. A second
+signal stops the tasks at once.
+
+It listens on loopback and makes its secret on the first start. Sessions are kept
+apart by the API, not by the operating system: all tasks run as the daemon's user.`
+	return cmd
+}
+
+// serve runs the daemon until a signal ends it.
+func (a *app) serve(ctx context.Context, link bool) (err error) {
+	cfg := a.cfg
+	log := newLogger(cfg, a.stderr)
+	if err := closeInherited(); err != nil {
+		log.Warn("descriptors that were open at the start may reach tasks", logError, err)
+	}
+	ignored := catchIgnored(log)
+	if err := cfg.checkListen(); err != nil {
+		return exitError{code: exitUsage, err: err}
+	}
+	dir, err := openStateDir(cfg.StateDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	lock, err := lockStateDir(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, endingSignals(ignored)...)
+	defer signal.Stop(signals)
+
+	h, err := buildHouse(cfg, log)
+	if err != nil {
+		return err
+	}
+	listener, err := listen(ctx, cfg.Addr)
+	if err != nil {
+		return errors.Join(err, h.close(ctx))
+	}
+	d := &daemon{cfg: cfg, log: log, house: h, listener: listener}
+	return d.run(ctx, signals, func() error { return a.welcome(d, link) })
+}
+
+// endingSignals are those that end the daemon: not SIGINT and SIGHUP where it was
+// started with them ignored, by a shell's & or by nohup.
+func endingSignals(ignored []os.Signal) []os.Signal {
+	ending := []os.Signal{syscall.SIGTERM}
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		if !slices.Contains(ignored, sig) {
+			ending = append(ending, sig)
+		}
+	}
+	return ending
+}
+
+// daemon is the house with its door open.
+type daemon struct {
+	cfg      *Config
+	log      *slog.Logger
+	house    *house
+	listener net.Listener
+}
+
+// run serves until a signal comes or the listener breaks, and takes everything
+// down. Ready is called once requests are taken.
+func (d *daemon) run(ctx context.Context, signals <-chan os.Signal, ready func() error) error {
+	server := d.server()
+	broken := make(chan error, 1)
+	go func() { broken <- server.Serve(d.serving()) }()
+	info := d.info()
+	err := info.write(d.cfg.StateDir)
+	if err == nil {
+		err = ready()
+	}
+	if err == nil {
+		select {
+		case sig := <-signals:
+			d.log.Info("shutting down", "signal", sig.String())
+		case err = <-broken:
+			broken <- err
+		}
+	}
+	return errors.Join(err, d.shutdown(ctx, server, signals, broken))
+}
+
+// shutdown goes from the outside to the inside: streams get their last event,
+// tasks are stopped, which answers the waits, then connections close, then what
+// the tasks were written to.
+func (d *daemon) shutdown(ctx context.Context, server *http.Server, signals <-chan os.Signal, broken <-chan error) error {
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.KillGrace+shutdownSlack)
+	defer cancel()
+	done := make(chan struct{})
+	hurried := make(chan struct{})
+	go func() {
+		defer close(hurried)
+		select {
+		case sig := <-signals:
+			d.log.Info("shutting down at once", "signal", sig.String())
+			d.house.hurry()
+		case <-done:
+		}
+	}()
+	err := d.house.quiet(ctx)
+	if serverErr := server.Shutdown(ctx); serverErr != nil {
+		err = errors.Join(err, serverErr, server.Close())
+	}
+	if serveErr := <-broken; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
+	}
+	err = errors.Join(err, d.house.close(ctx), removeListenInfo(d.cfg.StateDir))
+	close(done)
+	<-hurried
+	if err == nil {
+		d.log.Info("shut down")
+	}
+	return err
+}
+
+func (d *daemon) server() *http.Server {
+	return &http.Server{
+		Handler:           d.house.handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// serving is the listener, with TLS where it is configured.
+func (d *daemon) serving() net.Listener {
+	if d.house.tls == nil {
+		return d.listener
+	}
+	return tls.NewListener(d.listener, d.house.tls)
+}
+
+// info is what commands on this machine need to know.
+func (d *daemon) info() ListenInfo {
+	return ListenInfo{
+		PID: os.Getpid(), Addr: d.boundAddr(), URL: d.url(), SecretFile: d.cfg.secretFile(),
+		Issuer: d.cfg.JWTIssuer, Audience: d.cfg.JWTAudience, TLSCert: d.cfg.TLSCert,
+	}
+}
