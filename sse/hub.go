@@ -1,0 +1,145 @@
+package sse
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	fanout "github.com/r3labs/sse/v2"
+)
+
+// Hub holds the notice logs of all sessions and their open streams. Its methods
+// are safe for concurrent use; but for [Hub.Serve] and [Hub.Close] none blocks
+// on a subscriber. A hub must be closed.
+type Hub struct {
+	cfg    Config
+	fanout *fanout.Server
+
+	mu       sync.Mutex
+	sessions map[string]*session
+	// marks has the sessions that hold nothing now but have given numbers before.
+	marks   map[string]mark
+	streams map[string]*stream
+	serial  uint64
+	closed  bool
+	// drained is closed once the hub is closed and its last stream has ended.
+	drained chan struct{}
+	// sweeper, when not nil, is due to evict what has aged.
+	sweeper *time.Timer
+	// changes gathers what concerns every session.
+	changes window
+}
+
+// NewHub makes an open hub.
+func NewHub(cfg Config) *Hub {
+	h := &Hub{
+		cfg:      cfg.withDefaults(),
+		sessions: make(map[string]*session),
+		marks:    make(map[string]mark),
+		streams:  make(map[string]*stream),
+		drained:  make(chan struct{}),
+	}
+	h.fanout = fanout.NewWithCallback(h.subscribed, h.unsubscribed)
+	h.fanout.BufferSize = 1
+	h.fanout.AutoReplay, h.fanout.AutoStream = false, false
+	h.fanout.SplitData = true
+	h.fanout.Headers = map[string]string{"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+	return h
+}
+
+// Append adds a notice to a session's log and wakes its streams. It returns the
+// notice's number: one more than that of the session's notice before. Without a
+// session there is nobody to tell: nothing is kept, and the number is 0.
+func (h *Hub) Append(sessionID string, n Notice) (number uint64) {
+	if sessionID == "" {
+		return 0
+	}
+	n = n.normal()
+	s := h.acquire(sessionID)
+	defer h.release(s)
+	number, streams := s.append(n)
+	for _, c := range streams {
+		c.step()
+	}
+	return number
+}
+
+// Withdraw takes back all notices of a key: they are neither delivered nor
+// replayed any more. One that is on its way to a stream at this moment may still
+// arrive.
+func (h *Hub) Withdraw(sessionID, key string) {
+	h.edit(sessionID, func(l *noticeLog) { l.withdraw(key) })
+}
+
+// DropOwner takes back the pending notices of an owner.
+func (h *Hub) DropOwner(sessionID, owner string) {
+	h.edit(sessionID, func(l *noticeLog) { l.dropOwner(owner) })
+}
+
+func (h *Hub) edit(sessionID string, change func(*noticeLog)) {
+	s := h.lookup(sessionID)
+	if s == nil {
+		return
+	}
+	defer h.release(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.log)
+}
+
+// Streams counts the open streams.
+func (h *Hub) Streams() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.streams)
+}
+
+// farewellTimeout bounds the writes of a closing hub's streams.
+const farewellTimeout = time.Second
+
+// Close refuses new streams, sends every open one a bye event with the reason,
+// and returns when all have ended. A stream that does not take its bye within a
+// second is cut. If ctx ends first, the streams that are left are cut at once and
+// its error is returned. Close is idempotent; logs can still be added to.
+func (h *Hub) Close(ctx context.Context, reason string) error {
+	h.mu.Lock()
+	if !h.closed {
+		h.closed = true
+		h.drainedLocked()
+	}
+	if h.sweeper != nil {
+		h.sweeper.Stop()
+	}
+	h.mu.Unlock()
+
+	for _, c := range h.allStreams() {
+		c.farewell(reason)
+	}
+	select {
+	case <-h.drained:
+		return nil
+	case <-ctx.Done():
+	}
+	for _, c := range h.allStreams() {
+		c.cut()
+	}
+	return ctx.Err()
+}
+
+// drainedLocked tells Close once the last stream of a closed hub is gone. No
+// stream is added to a closed hub, so that this happens once.
+func (h *Hub) drainedLocked() {
+	if h.closed && len(h.streams) == 0 {
+		close(h.drained)
+	}
+}
+
+func (h *Hub) allStreams() []*stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]*stream, 0, len(h.streams))
+	for _, c := range h.streams {
+		all = append(all, c)
+	}
+	return all
+}
