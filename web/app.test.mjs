@@ -77,9 +77,9 @@ test("an escape that never ends holds nothing back for ever", () => {
 
 test("numbers for people", () => {
   assert.deepEqual([0, 1023, 1024, 1536, 10_240, 1_048_575, 67_108_864].map(bytes), ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "10 KiB", "1.0 MiB", "64 MiB"]);
-  assert.deepEqual([-5, 0, 420, 9_990, 12_000, 185_000, 3_600_000, 7_800_000, 90_000_000].map(duration), ["0.0 s", "0.0 s", "0.4 s", "10 s", "12 s", "3 min 5 s", "1 h", "2 h 10 min", "1 d 1 h"]);
+  assert.deepEqual([-5, 0, 420, 9_990, 12_000, 185_000, 3_600_000, 7_800_000, 90_000_000].map(duration), ["0 s", "0 s", "420 ms", "10 s", "12 s", "3 min 5 s", "1 h", "2 h 10 min", "1 d 1 h"]);
   assert.deepEqual([0, 40_000, 61_000, 7_200_000].map(ago), ["just now", "40 s ago", "1 min ago", "2 h ago"]);
-  assert.equal(age({ status: "running", startedAt: 1000 }, 4900), "for 3.0 s");
+  assert.equal(age({ status: "running", startedAt: 1000 }, 4900), "for 3 s");
   assert.equal(age({ status: "killed", startedAt: 1000, finishedAt: 3500 }, 99_000), "took 2.5 s");
   assert.equal(tone({ status: "completed", result: { exitCode: 3 } }), "attention");
   assert.equal(tone({ status: "completed", result: { exitCode: 0 } }), "completed");

@@ -123,12 +123,11 @@ addEventListener("online", () => live.retryNow());
 function changed({ ended }) {
   list.render();
   detail.render();
-  for (const task of ended) say(`${task.id} ${task.status}${task.detail ? `, ${task.detail}` : ""}`);
+  for (const task of ended.filter(({ id }) => id !== detail.id)) say(`${task.id} ${task.status}${task.detail ? `, ${task.detail}` : ""}`);
 }
 
 function started(snapshot) {
   tasks.put(snapshot);
-  say(`${snapshot.id} started`);
   location.hash = `#/${encodeURIComponent(snapshot.id)}`;
 }
 

@@ -67,7 +67,7 @@ export class Detail {
       return;
     }
     if (signal.aborted) return;
-    this.#request(task.request);
+    this.#request(task);
     this.#tasks.put(task);
     this.render();
     const box = byId("output");
@@ -105,13 +105,13 @@ export class Detail {
     if (task) setText(byId("fact-age"), age(task, this.#api.now()));
   }
 
-  // The request as started, when the label does not already say all of it.
-  #request(request) {
+  // The request as started; the command only where the label does not already say all of it.
+  #request({ request, label }) {
     const command = typeof request?.command === "string" ? request.command : "";
-    byId("request").hidden = command === "";
+    byId("request").hidden = command.trim() === label.trim();
     setText(byId("request-command"), command);
-    setText(byId("request-workdir"), request?.workdir ?? "");
-    byId("request-where").hidden = !request?.workdir;
+    setText(byId("fact-workdir"), request?.workdir ?? "");
+    byId("fact-workdir").parentElement.hidden = !request?.workdir;
   }
 
   #state({ words, busy: working = false, failed = false }) {

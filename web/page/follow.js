@@ -12,18 +12,25 @@ const waitMs = 25_000;
 // A pause between answers: a chatty task costs ten calls per second, not hundreds.
 const breath = 100;
 
-/** The pane: text nodes in a <pre>, oldest dropped first. */
+/** The pane: text nodes in a <pre>, oldest dropped first. It keeps to its end until its reader scrolls away. */
 class Pane {
   #box;
   #text;
   #note;
   #chars = 0;
+  #atEnd = true;
 
-  constructor(box) {
+  constructor(box, signal) {
     this.#box = box;
     this.#note = h("p", { className: "output-note", hidden: true });
     this.#text = h("pre", { className: "output-text" });
     box.replaceChildren(this.#note, this.#text);
+    box.addEventListener("scroll", () => {
+      this.#atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 32;
+    }, { passive: true, signal });
+    const resized = new ResizeObserver(() => this.#toEnd());
+    resized.observe(box);
+    signal.addEventListener("abort", () => resized.disconnect());
   }
 
   /** Says above the text why it does not begin at the beginning. */
@@ -34,7 +41,6 @@ class Pane {
 
   append(text) {
     if (text === "") return;
-    const atEnd = this.#box.scrollHeight - this.#box.scrollTop - this.#box.clientHeight < 32;
     const last = this.#text.lastChild;
     if (last && last.length + text.length <= nodeChars) last.appendData(text);
     else this.#text.append(document.createTextNode(text));
@@ -44,7 +50,11 @@ class Pane {
       this.#text.firstChild.remove();
       this.note("Only the newest output is shown here. Save the log for all of it.");
     }
-    if (atEnd) this.#box.scrollTop = this.#box.scrollHeight;
+    this.#toEnd();
+  }
+
+  #toEnd() {
+    if (this.#atEnd) this.#box.scrollTop = this.#box.scrollHeight;
   }
 
   get empty() {
@@ -57,7 +67,7 @@ class Pane {
  * onRead(snapshot) hears each answer, onState({words, busy}) what is going on.
  */
 export async function follow({ api, task, box, signal, onRead, onState }) {
-  const pane = new Pane(box);
+  const pane = new Pane(box, signal);
   const cleaner = new OutputCleaner();
   let offset = Math.max(task.droppedBytes, task.outputBytes - pageBytes);
   if (offset > 0) pane.note(`The first ${bytes(offset)} are not shown. Save the log for all that is kept.`);

@@ -15,10 +15,11 @@ export function bytes(count) {
   return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
 
-/** A length of time in its two largest units: "0.4 s", "12 s", "3 min 5 s", "2 h 10 min". */
+/** A length of time in its two largest units: "420 ms", "3.2 s", "3 min 5 s", "2 h 10 min". */
 export function duration(ms) {
+  if (ms > 0 && ms < 950) return `${Math.round(ms)} ms`;
   const seconds = Math.max(0, ms) / 1000;
-  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  if (seconds < 9.95) return `${Number.isInteger(seconds) ? seconds : seconds.toFixed(1)} s`;
   let rest = Math.round(seconds);
   const first = steps.findIndex(([, size]) => rest >= size);
   const parts = [];
