@@ -19,7 +19,7 @@ func (a *app) attend(ctx context.Context, r *remote, id string, signals <-chan o
 	defer show.Close()
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := r.patient(ctx, func(note string) { a.note(show, "%s", note) })
 	defer cancel()
 
 	type ending struct {
@@ -36,7 +36,7 @@ func (a *app) attend(ctx context.Context, r *remote, id string, signals <-chan o
 		select {
 		case end := <-ended:
 			if end.err != nil {
-				return end.err
+				return cause(ctx, end.err)
 			}
 			show.Close()
 			return a.verdict(end.read)
@@ -56,14 +56,12 @@ func (a *app) attend(ctx context.Context, r *remote, id string, signals <-chan o
 // interrupt asks the task to end and says so.
 func (a *app) interrupt(ctx context.Context, r *remote, id string, show *pulse) {
 	_, err := decode[client.KillResult](r.KillTask(ctx, id, &client.KillTaskParams{Reason: optional("interrupted"), AfootAgent: a.header()}))
-	note := fmt.Sprintf("afoot: stopping %s; Ctrl-C again leaves it\n", id)
-	if err != nil {
-		note = fmt.Sprintf("afoot: stop %s: %s\n", id, oneLine(err))
+	switch {
+	case err == nil:
+		a.note(show, "stopping %s; Ctrl-C again leaves it", id)
+	case ctx.Err() == nil:
+		a.note(show, "stop %s: %s", id, oneLine(err))
 	}
-	_ = show.print(nil, func() error {
-		fmt.Fprint(a.stderr, note)
-		return nil
-	})
 }
 
 // watch prints the output until the end, unless JSON is wanted, and then takes
@@ -72,17 +70,7 @@ func (a *app) watch(ctx context.Context, r *remote, id string, show *pulse) (cli
 	if a.json {
 		return a.collect(ctx, r, id)
 	}
-	f := follower{
-		remote: r, id: id, agent: a.header(),
-		sink: func(p []byte) error {
-			return show.print(p, func() error {
-				_, err := a.stdout.Write(p)
-				return err
-			})
-		},
-		lost: a.tellLost,
-	}
-	if err := f.run(ctx); err != nil {
+	if err := a.follow(ctx, r, id, show); err != nil {
 		return client.TaskRead{}, err
 	}
 	take := reading{remote: r, id: id, agent: a.header(), wait: true}
@@ -140,9 +128,4 @@ func statusLine(task client.Snapshot) string {
 		return fmt.Sprintf("[status: %s]", task.Status)
 	}
 	return fmt.Sprintf("[status: %s, %s]", task.Status, task.Detail)
-}
-
-// tellLost warns of a hole in what was printed.
-func (a *app) tellLost(bytes int64) {
-	fmt.Fprintf(a.stderr, "afoot: %d bytes of older output were dropped\n", bytes)
 }

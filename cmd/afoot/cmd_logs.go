@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +17,7 @@ func (a *app) logsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs ID",
 		Short: "Print a task's output from its first kept byte",
-		Long:  "Prints the raw bytes of a task's output. It counts as no reading: nothing is marked.",
+		Long:  "Prints the raw bytes of a task's output. It is no reading: nothing is marked.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.logs(cmd.Context(), args[0], follow)
@@ -30,38 +33,63 @@ func (a *app) logs(ctx context.Context, id string, follow bool) error {
 		return err
 	}
 	defer func() { _ = r.close() }()
-	var show *pulse
 	if follow {
-		show = newPulse(a.stderr, "following "+id)
+		show := newPulse(a.stderr, "following "+id)
 		defer show.Close()
+		ctx, done := r.patient(ctx, func(note string) { a.note(show, "%s", note) })
+		defer done()
+		return cause(ctx, a.follow(ctx, r, id, show))
 	}
-	sink := func(p []byte) error {
-		return show.print(p, func() error { return a.printLog(p) })
-	}
-	if follow {
-		f := follower{remote: r, id: id, agent: a.header(), sink: sink, lost: a.tellLost}
-		return f.run(ctx)
-	}
-	res, err := check(r.GetLog(ctx, id, &client.GetLogParams{AfootAgent: a.header()}))
+	res, err := client.Check(r.GetLog(ctx, id, &client.GetLogParams{AfootAgent: a.header()}))
 	if err != nil {
-		return err
+		return noDaemon(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	if dropped := offsetOf(res); dropped > 0 {
-		a.tellLost(dropped)
+	if dropped, err := strconv.ParseInt(res.Header.Get("Afoot-Offset"), 10, 64); err == nil && dropped > 0 {
+		a.tellLost(nil, dropped)
 	}
-	f := follower{id: id, sink: sink}
-	if _, err := f.copy(res.Body); err != nil {
-		return fmt.Errorf("%w (`afoot logs -f %s` takes it up again)", err, id)
+	if _, err := io.Copy(printer{a, nil}, res.Body); err != nil {
+		return fmt.Errorf("the log of %s broke off: %w", id, err)
 	}
 	return nil
 }
 
-// printLog writes raw bytes, or as JSON one object for each piece.
-func (a *app) printLog(p []byte) error {
-	if a.json {
-		return a.printJSON(map[string][]byte{"dataBase64": p})
+// follow prints the raw output of a task until its end. A hole, where bytes were
+// dropped before they could be printed, is told.
+func (a *app) follow(ctx context.Context, r *remote, id string, show *pulse) error {
+	var at int64
+	for {
+		next, err := r.Follow(ctx, id, at, client.GetLogParams{AfootAgent: a.header()}, printer{a, show})
+		behind, ok := errors.AsType[*client.BehindError](err)
+		if !ok {
+			return noDaemon(err)
+		}
+		a.tellLost(show, behind.First-next)
+		at = behind.First
 	}
-	_, err := a.stdout.Write(p)
-	return err
+}
+
+// tellLost warns of a hole in what was printed.
+func (a *app) tellLost(show *pulse, bytes int64) {
+	a.note(show, "%d bytes of older output were dropped", bytes)
+}
+
+// printer writes raw output: as it is, or as JSON one object for each piece.
+type printer struct {
+	app  *app
+	show *pulse
+}
+
+func (p printer) Write(data []byte) (int, error) {
+	err := p.show.aside(data, func() error {
+		if p.app.json {
+			return p.app.printJSON(map[string][]byte{"dataBase64": data})
+		}
+		_, err := p.app.stdout.Write(data)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(data), nil
 }

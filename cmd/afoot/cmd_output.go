@@ -48,10 +48,10 @@ func (a *app) output(ctx context.Context, id string, wait bool, timeout time.Dur
 	next := int64(-1)
 	g.sink = func(read client.TaskRead) error {
 		if next >= 0 && read.Offset > next {
-			a.tellLost(read.Offset - next)
+			a.tellLost(show, read.Offset-next)
 		}
 		next = read.NextOffset
-		return show.print([]byte(read.Text), func() error {
+		return show.aside([]byte(read.Text), func() error {
 			if a.json {
 				return a.printJSON(read)
 			}

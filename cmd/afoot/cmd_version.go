@@ -11,7 +11,7 @@ import (
 )
 
 // version is set by the linker; builds without it say what the module knows.
-var version string //nolint:gochecknoglobals // the linker can set nothing else
+var version string
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{

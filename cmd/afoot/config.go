@@ -75,8 +75,7 @@ func loadConfig() (*Config, error) {
 		return nil, err
 	}
 	if err := envconfig.Process(envPrefix, cfg); err != nil {
-		var bad *envconfig.ParseError
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*envconfig.ParseError](err); ok {
 			return nil, fmt.Errorf("%s=%q: %w", bad.KeyName, bad.Value, bad.Err)
 		}
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -84,5 +85,5 @@ func (d *daemon) url() string {
 			host = "::1"
 		}
 	}
-	return scheme + net.JoinHostPort(host, fmt.Sprint(tcp.Port))
+	return scheme + net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }

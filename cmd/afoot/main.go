@@ -31,8 +31,7 @@ func start(args []string, stdout, stderr io.Writer) int {
 	if !a.parsed {
 		code = exitUsage
 	}
-	var exit exitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[exitError](err); ok {
 		if exit.err == nil {
 			return exit.code
 		}

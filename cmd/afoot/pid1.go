@@ -23,6 +23,9 @@ func runInit() int {
 	child, err := syscall.ForkExec(self, os.Args, &syscall.ProcAttr{
 		Env:   os.Environ(), //nolint:forbidigo // handed on unread
 		Files: []uintptr{0, 1, 2},
+		// A group of its own, and the foreground of a terminal: else the terminal's
+		// signals would come twice, from the terminal and from here.
+		Sys: &syscall.SysProcAttr{Setpgid: true, Foreground: isTerminal(os.Stdin), Ctty: 0},
 	})
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "afoot: start as a child of process 1: %v\n", err)

@@ -68,9 +68,9 @@ func (p *pulse) draw(now time.Time) {
 	fmt.Fprintf(p.out, "\r\x1b[K%c %s, %s", `|/-\`[p.frame%4], p.label, now.Sub(p.begin).Round(time.Second))
 }
 
-// print runs write with the line out of its way. Text is what write prints, to
+// aside runs write with the line out of its way. Text is what write prints, to
 // know whether the cursor then stands behind a line that must not be overwritten.
-func (p *pulse) print(text []byte, write func() error) error {
+func (p *pulse) aside(text []byte, write func() error) error {
 	if p == nil {
 		return write()
 	}

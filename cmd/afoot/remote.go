@@ -8,7 +8,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -31,7 +30,8 @@ type remote struct {
 	// url is where a browser finds the daemon.
 	url string
 	// near says that the daemon runs on this machine and sees the same files.
-	near bool
+	near     bool
+	patience *patience
 	// close ends idle connections and what makes the tokens.
 	close func() error
 }
@@ -56,9 +56,9 @@ func (a *app) connect() (*remote, error) {
 	if a.cfg.Token != "" {
 		return a.dial(transport, info.URL, true, fixedToken(a.cfg.Token), nil)
 	}
-	authority, err := auth.New(auth.Config{SecretFile: info.SecretFile, Issuer: info.Issuer, Audience: info.Audience})
+	authority, err := openKeys(auth.Config{SecretFile: info.SecretFile, Issuer: info.Issuer, Audience: info.Audience})
 	if err != nil {
-		return nil, fmt.Errorf("the daemon's secret: %w", err)
+		return nil, err
 	}
 	return a.dial(transport, info.URL, true, ownToken(authority, a.sessionName()), authority.Close)
 }
@@ -93,11 +93,12 @@ func (a *app) dial(transport *http.Transport, url string, near bool, source func
 		req.Header.Set("Authorization", "Bearer "+token)
 		return nil
 	}
-	c, err := client.NewClient(url, client.WithHTTPClient(&http.Client{Transport: transport}), client.WithRequestEditorFn(authorize))
+	watch := &patience{base: transport}
+	c, err := client.NewClient(url, client.WithHTTPClient(&http.Client{Transport: watch}), client.WithRequestEditorFn(authorize))
 	if err != nil {
 		return nil, fmt.Errorf("address %s: %w", url, err)
 	}
-	return &remote{Client: c, url: url, near: near, close: func() error {
+	return &remote{Client: c, url: url, near: near, patience: watch, close: func() error {
 		transport.CloseIdleConnections()
 		if done != nil {
 			return done()
@@ -185,48 +186,12 @@ func ownToken(authority *auth.Authority, session string) func() (string, error) 
 	}
 }
 
-// refusal is the daemon's problem as an error.
-type refusal struct{ client.Problem }
-
-func (r refusal) Error() string {
-	if r.Code == client.ErrorCodeInternal {
-		return fmt.Sprintf("%s (request %s)", r.Detail, r.RequestId)
-	}
-	return fmt.Sprintf("%s (%s)", r.Detail, r.Code)
-}
-
-// check gives the body of a success to the caller, who closes it, and makes an
-// error of everything else.
-func check(res *http.Response, err error) (*http.Response, error) {
-	if err != nil {
-		var network net.Error
-		var op *net.OpError
-		if errors.As(err, &op) || errors.As(err, &network) && network.Timeout() || errors.Is(err, io.EOF) {
-			return nil, exitError{code: exitNoDaemon, err: fmt.Errorf("no daemon answers: %w", err)}
-		}
-		return nil, err
-	}
-	if res.StatusCode < http.StatusBadRequest {
-		return res, nil
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-	if err != nil {
-		return nil, fmt.Errorf("answer %s: %w", res.Status, err)
-	}
-	var problem client.Problem
-	if err := json.Unmarshal(text, &problem); err != nil || problem.Code == "" {
-		return nil, fmt.Errorf("answer %s, and not from Afoot", res.Status)
-	}
-	return nil, refusal{problem}
-}
-
-// decode reads the JSON of a success.
+// decode reads the JSON of a success, and makes an error of everything else.
 func decode[T any](res *http.Response, err error) (T, error) {
 	var value T
-	res, err = check(res, err)
+	res, err = client.Check(res, err)
 	if err != nil {
-		return value, err
+		return value, noDaemon(err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	if err := json.NewDecoder(res.Body).Decode(&value); err != nil {
@@ -237,9 +202,9 @@ func decode[T any](res *http.Response, err error) (T, error) {
 
 // discard is for answers without a body.
 func discard(res *http.Response, err error) error {
-	res, err = check(res, err)
+	res, err = client.Check(res, err)
 	if err != nil {
-		return err
+		return noDaemon(err)
 	}
 	return res.Body.Close()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,11 +22,7 @@ func TestCommandLineReachesTheProgramUnchanged(t *testing.T) {
 		line := commandLine(append([]string{"printf", "<%s>\\n"}, args...))
 		got, err := exec.Command("bash", "-c", line).Output()
 		require.NoError(t, err, line)
-		want := ""
-		for _, arg := range args {
-			want += "<" + arg + ">\n"
-		}
-		require.Equal(t, want, string(got), line)
+		require.Equal(t, "<"+strings.Join(args, ">\n<")+">\n", string(got), line)
 	}
 	require.Equal(t, "echo $HOME | cat", commandLine([]string{"echo $HOME | cat"}), "one argument is a line for the shell")
 }

@@ -87,7 +87,7 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 	}
 	listener, err := listen(ctx, cfg.Addr)
 	if err != nil {
-		return errors.Join(err, h.close(ctx))
+		return errors.Join(err, h.close())
 	}
 	d := &daemon{cfg: cfg, log: log, house: h, listener: listener}
 	return d.run(ctx, signals, func() error { return a.welcome(d, link) })
@@ -159,7 +159,7 @@ func (d *daemon) shutdown(ctx context.Context, server *http.Server, signals <-ch
 	if serveErr := <-broken; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = errors.Join(err, serveErr)
 	}
-	err = errors.Join(err, d.house.close(ctx), removeListenInfo(d.cfg.StateDir))
+	err = errors.Join(err, d.house.close(), removeListenInfo(d.cfg.StateDir))
 	close(done)
 	<-hurried
 	if err == nil {

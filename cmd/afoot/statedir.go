@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,14 +47,14 @@ func openStateDir(path string) (*os.File, error) {
 
 // closeToOthers checks the owner, and takes the rights of everybody else away.
 func closeToOthers(dir *os.File) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
-		return fmt.Errorf("state directory %s: %w", dir.Name(), err)
+	info, err := dir.Stat()
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
 	}
-	if me := os.Geteuid(); int(st.Uid) != me {
-		return fmt.Errorf("state directory %s belongs to user %d, and Afoot runs as user %d", dir.Name(), st.Uid, me)
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("state directory %s belongs to user %d, and Afoot runs as user %d", dir.Name(), st.Uid, os.Geteuid())
 	}
-	mode := uint32(st.Mode) & 0o777
+	mode := info.Mode().Perm()
 	if mode == 0o700 {
 		return nil
 	}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"afoot/auth"
+)
+
+func (a *app) secretCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "secret", Short: "The daemon's secret", Args: cobra.NoArgs}
+	cmd.AddCommand(a.secretMakeCommand(), a.secretRotateCommand())
+	return cmd
+}
+
+func (a *app) secretMakeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "make",
+		Short: "Make the secret where there is none",
+		Long: `Makes the secret's file with mode 0600 where there is none: AFOOT_JWT_SECRET_FILE,
+else the one in the state directory, which the first start would make too.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			path := a.cfg.secretFile()
+			if a.cfg.JWTSecretFile == "" {
+				dir, err := openStateDir(a.cfg.StateDir)
+				if err != nil {
+					return err
+				}
+				if err := dir.Close(); err != nil {
+					return err
+				}
+			}
+			created, err := auth.EnsureSecret(path)
+			switch {
+			case err != nil:
+				return err
+			case a.json:
+				return a.printJSON(map[string]any{"file": path, "created": created})
+			case created:
+				fmt.Fprintf(a.stdout, "made %s\n", path)
+			default:
+				fmt.Fprintf(a.stdout, "%s is there already\n", path)
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) secretRotateCommand() *cobra.Command {
+	var keep time.Duration
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Replace the secret",
+		Long: `Puts a new secret into the secret's file. A running daemon takes it up by itself;
+tokens of the old secret stay good for a while.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if keep < 0 {
+				return usageErrorf("--keep %s: must not be negative", keep)
+			}
+			path := a.keys().SecretFile
+			if err := auth.RotateSecret(path, keep); err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(map[string]any{"file": path, "oldValidUntil": time.Now().Add(keep).UnixMilli()})
+			}
+			fmt.Fprintf(a.stdout, "new secret in %s; tokens of the old one end within %s\n", path, keep)
+			return nil
+		},
+	}
+	cmd.Flags().DurationVar(&keep, "keep", time.Hour, "how long tokens of the old secret stay good at most")
+	return cmd
+}
+
+// keys says which secret makes tokens: the one that is configured here, else that
+// of the daemon that runs with the state directory, else the one it would make.
+func (a *app) keys() auth.Config {
+	if a.cfg.JWTSecretFile == "" {
+		if info, err := readListenInfo(a.cfg.StateDir); err == nil {
+			return auth.Config{SecretFile: info.SecretFile, Issuer: info.Issuer, Audience: info.Audience}
+		}
+	}
+	return auth.Config{SecretFile: a.cfg.secretFile(), Issuer: a.cfg.JWTIssuer, Audience: a.cfg.JWTAudience}
+}
+
+// openKeys opens the keys that make tokens. It makes no secret: a token of one
+// that no daemon knows opens nothing.
+func openKeys(keys auth.Config) (*auth.Authority, error) {
+	authority, err := auth.New(keys)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no secret at %s yet: the first `afoot serve` or `afoot secret make` makes it; AFOOT_STATE_DIR may name another place", keys.SecretFile)
+	}
+	return authority, err
+}

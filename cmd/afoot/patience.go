@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// patienceTime is how long a command that stays connected waits for a daemon that
+// went away.
+const patienceTime = 30 * time.Second
+
+// patience watches the requests of one command. A command that follows something
+// tries again by itself when its stream is lost; patience tells the person, and
+// ends the trying when no daemon has answered for a while.
+type patience struct {
+	base http.RoundTripper
+
+	mu    sync.Mutex
+	since time.Time // of the first failure in a row; zero while all is well
+	tell  func(note string)
+	end   context.CancelCauseFunc
+}
+
+// RoundTrip passes the request on and keeps count.
+func (p *patience) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := p.base.RoundTrip(req)
+	if req.Context().Err() != nil {
+		return res, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err == nil:
+		p.since = time.Time{}
+	case p.since.IsZero():
+		p.since = time.Now()
+		if p.tell != nil {
+			p.tell("the daemon does not answer; trying again")
+		}
+	case p.end != nil && time.Since(p.since) > patienceTime:
+		p.end(err)
+	}
+	return res, err
+}
+
+// patient gives a context that ends when the daemon stayed away for too long.
+func (r *remote) patient(ctx context.Context, tell func(note string)) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	r.patience.mu.Lock()
+	r.patience.tell, r.patience.end = tell, cancel
+	r.patience.mu.Unlock()
+	return ctx, func() { cancel(context.Canceled) }
+}
+
+// cause prefers the reason for which a context ended to err.
+func cause(ctx context.Context, err error) error {
+	if why := context.Cause(ctx); why != nil && !errors.Is(why, context.Canceled) {
+		return why
+	}
+	return err
+}
+
+// unreachable reports whether err says that no daemon answers.
+func unreachable(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// noDaemon words a failed dial.
+func noDaemon(err error) error {
+	if !unreachable(err) {
+		return err
+	}
+	return exitError{code: exitNoDaemon, err: fmt.Errorf("no daemon answers: %w", err)}
+}
