@@ -1,0 +1,77 @@
+package proc
+
+import (
+	"os"
+	"sync"
+)
+
+// census looks at all processes of the machine. Whoever asks gets a pass that
+// began after the question; those who ask during a pass share the next one, so
+// that a thousand trees that are stopped at once cost no more than a few.
+type census struct {
+	// turn holds the one token of who is passing over /proc.
+	turn chan struct{}
+
+	mu   sync.Mutex
+	next *pass
+}
+
+// pass is one look at everybody, by session.
+type pass struct {
+	done     chan struct{}
+	sessions map[int][]stat
+	err      error
+}
+
+func (c *census) init() { c.turn = make(chan struct{}, 1) }
+
+// session lists all processes of one session, dead ones too.
+func (c *census) session(sid int) ([]stat, error) {
+	c.mu.Lock()
+	p := c.next
+	first := p == nil
+	if first {
+		p = &pass{done: make(chan struct{})}
+		c.next = p
+	}
+	c.mu.Unlock()
+	if first {
+		c.take(p)
+	}
+	<-p.done
+	return p.sessions[sid], p.err
+}
+
+func (c *census) take(p *pass) {
+	c.turn <- struct{}{}
+	c.mu.Lock()
+	c.next = nil // from here on it is too late to join
+	c.mu.Unlock()
+	p.sessions, p.err = scan()
+	close(p.done)
+	<-c.turn
+}
+
+// scan reads everybody's stat. A process that ends meanwhile is left out.
+func scan() (map[int][]stat, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	sessions := make(map[int][]stat)
+	var buf [1024]byte
+	for _, name := range names {
+		if name[0] < '0' || name[0] > '9' {
+			continue
+		}
+		if s, ok := readStat(int(dir.Fd()), name, buf[:]); ok {
+			sessions[s.session] = append(sessions[s.session], s)
+		}
+	}
+	return sessions, nil
+}

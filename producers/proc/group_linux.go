@@ -1,0 +1,119 @@
+package proc
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// group is the net that knows a session by its leader's number, with all process
+// groups in it (those of a shell's job control too).
+type group struct {
+	host *Host
+	sid  int
+	// reaped says that the leader's number may be reused.
+	reaped *atomic.Bool
+
+	mu sync.Mutex
+	// known are the members of the last look, once the number may be reused: as long
+	// as one of them lives the number was never free, and the session is still ours.
+	known  []Member
+	looked bool
+}
+
+func newGroup(host *Host, sid int, reaped *atomic.Bool) net {
+	return &group{host: host, sid: sid, reaped: reaped}
+}
+
+// empty asks the kernel whether the leader's number names anything: as long as a
+// session or group has a member, even a dead one, it does. Setting the owner of a
+// descriptor is the one call that looks for just that, and it costs less than a
+// microsecond.
+func (g *group) empty() bool {
+	if !g.reaped.Load() {
+		return false
+	}
+	_, err := unix.FcntlInt(g.host.null.Fd(), unix.F_SETOWN, g.sid)
+	return errors.Is(err, unix.ESRCH)
+}
+
+func (g *group) members() ([]Member, error) {
+	reaped := g.reaped.Load()
+	stats, err := g.host.session(g.sid)
+	if err != nil {
+		return nil, err
+	}
+	members := make([]Member, 0, len(stats))
+	for _, s := range stats {
+		if reaped && s.pid == g.sid {
+			return nil, nil // the number went to somebody else
+		}
+		if !s.dead {
+			members = append(members, Member{PID: s.pid, start: s.start, group: s.group})
+		}
+	}
+	if !reaped {
+		return members, nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.looked && !overlap(g.known, members) {
+		return nil, nil
+	}
+	g.known, g.looked = members, true
+	return members, nil
+}
+
+func overlap(a, b []Member) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if x.PID == y.PID && x.start == y.start {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// signal reaches the leader's group as a whole, which nobody in it can outrun by
+// forking, and everybody else one by one.
+func (g *group) signal(sig syscall.Signal, members []Member) {
+	whole := !g.reaped.Load()
+	for _, member := range members {
+		if member.group == g.sid && whole {
+			continue
+		}
+		if err := g.signalOne(member, sig); err != nil {
+			g.host.logger.Warn("process can't be signalled", "pid", member.PID, "error", err.Error())
+		}
+		whole = whole || member.group == g.sid
+	}
+	if whole {
+		_ = syscall.Kill(-g.sid, sig)
+	}
+}
+
+// signalOne signals exactly that process, if it still lives.
+func (g *group) signalOne(member Member, sig syscall.Signal) error {
+	pidfd, err := unix.PidfdOpen(member.PID, 0)
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(pidfd) }()
+	// The pidfd holds whoever has the number now; only then its start is looked at.
+	var buf [1024]byte
+	if s, ok := readStat(unix.AT_FDCWD, "/proc/"+strconv.Itoa(member.PID), buf[:]); !ok || s.start != member.start {
+		return nil
+	}
+	if err := unix.PidfdSendSignal(pidfd, sig, nil, 0); !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package proc
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+)
+
+// Config is what a [Host] needs.
+type Config struct {
+	// Logger hears of processes that can't be found or signalled; nil discards.
+	Logger *slog.Logger
+}
+
+// Host starts process trees on this machine and sees what runs on it. It is safe
+// for concurrent use; make one per program.
+type Host struct {
+	logger *slog.Logger
+	null   *os.File
+	hygiene
+	census
+}
+
+// NewHost prepares clean children: signals that this program inherited as ignored
+// are handled (and dropped) from now on, since only then do children get the
+// default again, and inherited descriptors above 2 are closed on exec.
+func NewHost(config Config) (*Host, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", os.DevNull, err)
+	}
+	host := &Host{logger: config.Logger, null: null}
+	if host.logger == nil {
+		host.logger = slog.New(slog.DiscardHandler)
+	}
+	host.census.init()
+	host.hygiene.init()
+	return host, nil
+}
+
+// Null is /dev/null, open for reading: a child's empty standard input.
+func (h *Host) Null() uintptr { return h.null.Fd() }
+
+// Close gives back what NewHost took. Processes are not touched.
+func (h *Host) Close() error {
+	h.hygiene.close()
+	return h.null.Close()
+}

@@ -1,0 +1,84 @@
+package proc
+
+import (
+	"bufio"
+	"bytes"
+	"math"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// hygiene keeps what this program inherited from its own parent (nohup, a
+// supervisor, a shell's background job) away from children.
+type hygiene struct {
+	handled chan os.Signal
+	// blocked says that this program was started with signals blocked.
+	blocked bool
+}
+
+func (h *hygiene) init() {
+	// Older kernels don't know the flag; then inherited descriptors stay open.
+	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
+	ignored, blocked := signalSets()
+	h.blocked = blocked != 0
+	var signals []os.Signal
+	for n := 1; n <= 64; n++ {
+		if ignored>>(n-1)&1 == 1 {
+			signals = append(signals, syscall.Signal(n))
+		}
+	}
+	if len(signals) > 0 {
+		// Nobody reads the channel: the signals stay without effect here. But a handled
+		// signal is reset by exec, an ignored one is not.
+		h.handled = make(chan os.Signal, 1)
+		signal.Notify(h.handled, signals...)
+	}
+}
+
+func (h *hygiene) close() {
+	if h.handled != nil {
+		signal.Stop(h.handled)
+	}
+}
+
+// fork is syscall.ForkExec with no signal blocked in the child.
+func (h *hygiene) fork(path string, args []string, attr *syscall.ProcAttr) (int, error) {
+	if !h.blocked {
+		return syscall.ForkExec(path, args, attr)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var none, old unix.Sigset_t
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &none, &old); err != nil {
+		return 0, err
+	}
+	defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) }()
+	return syscall.ForkExec(path, args, attr)
+}
+
+// signalSets gives the signals that this program ignores and blocks, bit n-1 for
+// signal n.
+func signalSets() (ignored, blocked uint64) {
+	status, err := os.ReadFile("/proc/thread-self/status")
+	if err != nil {
+		return 0, 0
+	}
+	lines := bufio.NewScanner(bytes.NewReader(status))
+	for lines.Scan() {
+		name, value, _ := bytes.Cut(lines.Bytes(), []byte(":"))
+		set, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 16, 64)
+		switch {
+		case err != nil:
+		case string(name) == "SigIgn":
+			ignored = set
+		case string(name) == "SigBlk":
+			blocked = set
+		}
+	}
+	return ignored, blocked
+}

@@ -1,0 +1,43 @@
+package proc
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// runAsHost runs this program as a host below a shell that prepares it.
+func runAsHost(t *testing.T, prepare, command string) string {
+	t.Helper()
+	cmd := exec.Command(bash(), "-c", prepare+` exec "$0" -test.run=none`, os.Args[0])
+	cmd.Env = append(os.Environ(), asHost+"="+command)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return string(out)
+}
+
+func TestA10InheritedDispositionsDoNotReachChildren(t *testing.T) {
+	out := runAsHost(t, `trap "" HUP INT QUIT TSTP TTIN TTOU USR1 PIPE TERM XFSZ RTMIN+5;`, `grep -E "Sig(Ign|Blk)" /proc/self/status`)
+	require.Equal(t, []string{"SigBlk:", strings.Repeat("0", 16), "SigIgn:", strings.Repeat("0", 16)}, strings.Fields(out))
+}
+
+func TestInheritedSignalMaskDoesNotReachChildren(t *testing.T) {
+	var set, old unix.Sigset_t
+	set.Val[0] = 1<<(unix.SIGTERM-1) | 1<<(unix.SIGUSR2-1)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	require.NoError(t, unix.PthreadSigmask(unix.SIG_BLOCK, &set, &old))
+	defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) }()
+	out := runAsHost(t, "", `grep SigBlk /proc/self/status`)
+	require.Equal(t, []string{"SigBlk:", strings.Repeat("0", 16)}, strings.Fields(out))
+}
+
+func TestInheritedDescriptorsDoNotReachChildren(t *testing.T) {
+	out := runAsHost(t, `exec 9</etc/passwd 7</dev/null;`, `ls /proc/self/fd`)
+	require.Equal(t, []string{"0", "1", "2", "3"}, strings.Fields(out))
+}

@@ -1,0 +1,22 @@
+package proc
+
+import "syscall"
+
+// Member is one live process of a tree. Its number and start time together name
+// it for as long as the machine runs.
+type Member struct {
+	PID   int
+	start uint64
+	group int
+}
+
+// net says who belongs to a tree. Each catches what others miss; whatever it
+// signals is proven to belong.
+type net interface {
+	// empty is cheap. It may be false for an empty tree, never true for a live one.
+	empty() bool
+	// members lists who is alive; zombies are not.
+	members() ([]Member, error)
+	// signal signals the whole tree, of which members were found just now.
+	signal(sig syscall.Signal, members []Member)
+}

@@ -1,0 +1,274 @@
+package proc
+
+import (
+	"io"
+	"os"
+	"runtime/pprof"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestExitFacts(t *testing.T) {
+	host := newHost(t)
+	for _, c := range []struct {
+		command string
+		want    Exit
+	}{
+		{"exit 0", Exit{}},
+		{"exit 7", Exit{Code: 7}},
+		{"exit 255", Exit{Code: 255}},
+		{"false | cat", Exit{}},
+		{"kill -9 $$", Exit{Signal: syscall.SIGKILL}},
+		{"kill -TERM $$", Exit{Signal: syscall.SIGTERM}},
+		{"ulimit -c 0; kill -SEGV $$", Exit{Signal: syscall.SIGSEGV}},
+		{"bash -c 'ulimit -c 0; kill -SEGV $$'; exit $?", Exit{Code: 139}},
+	} {
+		p, _ := start(t, host, c.command)
+		p.Wait()
+		exit, err := p.Reap()
+		require.NoError(t, err, c.command)
+		require.Equal(t, c.want, exit, c.command)
+		require.False(t, alive(p.Pid()))
+	}
+}
+
+func TestStatusTakenByAnotherIsSaid(t *testing.T) {
+	p, _ := start(t, newHost(t), "exit 3")
+	var status syscall.WaitStatus
+	_, err := syscall.Wait4(p.Pid(), &status, 0, nil)
+	require.NoError(t, err)
+	p.Wait()
+	_, err = p.Reap()
+	require.ErrorIs(t, err, ErrLost)
+}
+
+func TestStartFailsWithTheErrno(t *testing.T) {
+	host := newHost(t)
+	for _, c := range []struct {
+		spec Spec
+		want error
+	}{
+		{Spec{Path: "/no/such"}, syscall.ENOENT},
+		{Spec{Path: bash(), Dir: "/no/such"}, syscall.ENOENT},
+		{Spec{Path: "/etc/passwd"}, syscall.EACCES},
+		{Spec{Path: bash(), Args: []string{"bash", strings.Repeat("x", 1<<18)}}, syscall.E2BIG},
+	} {
+		_, err := host.Start(c.spec)
+		require.ErrorIs(t, err, c.want)
+	}
+}
+
+func TestChildIsAloneInItsSession(t *testing.T) {
+	p, out := start(t, newHost(t), `echo $$; ps -o sid=,pgid=,tty= -p $$; ls -l /proc/self/fd | wc -l`)
+	pid := line(t, out)
+	require.Equal(t, []string{pid, pid, "?"}, strings.Fields(line(t, out)))
+	require.Equal(t, "5", line(t, out), "a heading, 0, 1, 2 and the directory's own")
+	p.Wait()
+	_, err := p.Reap()
+	require.NoError(t, err)
+}
+
+func TestWaitingHoldsNoThread(t *testing.T) {
+	host := newHost(t)
+	const n = 60
+	before := pprof.Lookup("threadcreate").Count()
+	processes := make([]*Process, n)
+	done := make(chan struct{})
+	for i := range processes {
+		processes[i], _ = start(t, host, "exec sleep 401")
+		go func() { processes[i].Wait(); done <- struct{}{} }()
+	}
+	require.Less(t, pprof.Lookup("threadcreate").Count()-before, n/2)
+	for _, p := range processes {
+		require.NoError(t, syscall.Kill(p.Pid(), syscall.SIGKILL))
+	}
+	for range processes {
+		<-done
+	}
+	for _, p := range processes {
+		exit, err := p.Reap()
+		require.NoError(t, err)
+		require.Equal(t, syscall.SIGKILL, exit.Signal)
+		require.True(t, p.Tree().net.empty())
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(entries)
+}
+
+func TestNoDescriptorStays(t *testing.T) {
+	host := newHost(t)
+	before := descriptors(t)
+	for range 20 {
+		p, out := start(t, host, "echo hi")
+		_, err := io.ReadAll(out)
+		require.NoError(t, err)
+		p.Wait()
+		_, err = p.Reap()
+		require.NoError(t, err)
+		_, err = host.Start(Spec{Path: "/no/such"})
+		require.Error(t, err)
+	}
+	// The test's own 20 read ends close at its end.
+	require.Equal(t, before+20, descriptors(t))
+}
+
+func TestStopReachesEveryGroupOfTheSession(t *testing.T) {
+	host := newHost(t)
+	for _, c := range []struct {
+		name, command string
+		pids          int
+		least, most   time.Duration
+		exit          Exit
+	}{
+		{"A4 in place", `echo $$; exec sleep 301`, 1, 0, time.Second, Exit{Signal: syscall.SIGTERM}},
+		{"A4 sequence", `sleep 302 & echo $!; sleep 303 & echo $!; echo $$; wait; echo after`, 3, 0, time.Second, Exit{Signal: syscall.SIGTERM}},
+		{"A4 pipe", `sleep 304 | (echo $BASHPID; exec cat)`, 1, 0, time.Second, Exit{Signal: syscall.SIGTERM}},
+		{"A4 subshell", `(echo $BASHPID; sleep 305; true); true`, 1, 0, time.Second, Exit{Signal: syscall.SIGTERM}},
+		{"A5", `bash -c 'trap "" TERM; echo $$; exec sleep 306' & trap 'exit 0' TERM; wait; wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{}},
+		{"leader ignores TERM", `trap "" TERM; echo $$; sleep 320; sleep 320`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGKILL}},
+		{"job control", `set -m; sleep 321 & echo $!; (trap "" TERM; echo $BASHPID; sleep 322; sleep 322) & wait`, 2, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGTERM}},
+		{"stopped", `sleep 323 & echo $!; kill -STOP $!; wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGTERM}},
+		{"born during the stop", `trap 'for i in 1 2 3 4 5; do sleep 32$i & done; wait' TERM; echo $$; sleep 326 & wait; wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGKILL}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, out := start(t, host, c.command)
+			pids := []int{p.Pid()}
+			for range c.pids {
+				pids = append(pids, pidLine(t, out))
+			}
+			waited := make(chan struct{})
+			go func() { p.Wait(); close(waited) }()
+			begun := time.Now()
+			p.Stop(300 * time.Millisecond)
+			took := time.Since(begun)
+			for _, pid := range pids {
+				require.False(t, alive(pid), "%d lives when Stop is over", pid)
+			}
+			require.GreaterOrEqual(t, took, c.least)
+			require.Less(t, took, c.most)
+			<-waited
+			exit, err := p.Reap()
+			require.NoError(t, err)
+			require.Equal(t, c.exit, exit)
+			p.Tree().Stop(0)
+			require.NotContains(t, line(t, out), "after")
+		})
+	}
+}
+
+func TestLingeringCountsWhoStays(t *testing.T) {
+	host := newHost(t)
+	for _, c := range []struct {
+		name, command string
+		pids          int
+		commands      []string
+	}{
+		{"none", `true`, 0, nil},
+		{"one", `sleep 331 & echo $!`, 1, []string{"sleep 331"}},
+		{"silent one", `sleep 332 >/dev/null 2>&1 & echo $!`, 1, []string{"sleep 332"}},
+		{"own group", `set -m; sleep 333 >/dev/null 2>&1 & echo $!`, 1, []string{"sleep 333"}},
+		{"gone at once", `sleep 0.01 & echo $!`, 1, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, out := start(t, host, c.command)
+			p.Wait()
+			_, err := p.Reap()
+			require.NoError(t, err)
+			left, err := p.Tree().Lingering(2 * time.Second / 10)
+			require.NoError(t, err)
+			var commands []string
+			for _, member := range left {
+				commands = append(commands, member.Command(100))
+			}
+			require.Equal(t, c.commands, commands)
+			p.Tree().Stop(time.Second)
+			p.Tree().Stop(time.Second)
+			for range c.pids {
+				require.False(t, alive(pidLine(t, out)))
+			}
+		})
+	}
+}
+
+// TestStrangersAreNotSignalled gives a tree the number of a session that is not
+// its own, as after a reuse.
+func TestStrangersAreNotSignalled(t *testing.T) {
+	host := newHost(t)
+	stranger, out := start(t, host, `sleep 341 & echo $!; wait`)
+	child := pidLine(t, out)
+	reused := func(known []Member) *Tree {
+		g := newGroup(host, stranger.Pid(), &stranger.reaped).(*group)
+		g.known, g.looked = known, true
+		return &Tree{net: g, logger: host.logger}
+	}
+	stranger.reaped.Store(true)
+	reused(nil).Stop(0)
+	require.True(t, alive(child), "its leader has our number, and it is not ours")
+
+	requireEndOf(t, stranger.Pid())
+	reused([]Member{{PID: child, start: 1}}).Stop(0)
+	require.True(t, alive(child), "the number is known, its start is not")
+	require.NoError(t, (&group{host: host}).signalOne(Member{PID: child, start: 1}, syscall.SIGKILL))
+	require.True(t, alive(child))
+	endByPid(t, child)
+}
+
+func requireEndOf(t *testing.T, pid int) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	_, err := reap(pid)
+	require.NoError(t, err)
+}
+
+func TestParseStat(t *testing.T) {
+	tail := " 1 77 88 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 %s 0 4711 0 0"
+	for _, c := range []struct {
+		line string
+		want stat
+		ok   bool
+	}{
+		{"5 (sh) S" + strings.Replace(tail, "%s", "1", 1), stat{5, 77, 88, 4711, false}, true},
+		{"5 (a) Z (b) R" + strings.Replace(tail, "%s", "1", 1), stat{5, 77, 88, 4711, false}, true},
+		{"5 (\n) Z" + strings.Replace(tail, "%s", "1", 1), stat{5, 77, 88, 4711, true}, true},
+		{"5 (sh) Z" + strings.Replace(tail, "%s", "3", 1), stat{5, 77, 88, 4711, false}, true},
+		{"5 (sh) X" + strings.Replace(tail, "%s", "1", 1), stat{5, 77, 88, 4711, true}, true},
+		{"", stat{}, false},
+		{"5 (sh) S 1 2", stat{}, false},
+		{"5 sh S", stat{}, false},
+	} {
+		got, ok := parseStat([]byte(c.line))
+		require.Equal(t, c.ok, ok, c.line)
+		if ok {
+			require.Equal(t, c.want, got, c.line)
+		}
+	}
+}
+
+func TestCensusIsSharedByManyWhoStop(t *testing.T) {
+	host := newHost(t)
+	const n = 30
+	done := make(chan struct{})
+	for range n {
+		p, out := start(t, host, `trap "" TERM; echo $$; sleep 351 & wait; wait`)
+		pidLine(t, out)
+		go func() {
+			defer func() { done <- struct{}{} }()
+			go p.Stop(50 * time.Millisecond)
+			p.Wait()
+			_, _ = p.Reap()
+			p.Tree().Stop(0)
+		}()
+	}
+	for range n {
+		<-done
+	}
+}

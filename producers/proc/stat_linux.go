@@ -1,0 +1,89 @@
+package proc
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// stat is what one process's /proc/PID/stat says.
+type stat struct {
+	pid, group, session int
+	// start is in clock ticks since the machine began.
+	start uint64
+	dead  bool
+}
+
+// Positions in /proc/PID/stat, counted behind the command's bracket.
+const (
+	statState   = 0
+	statGroup   = 2
+	statSession = 3
+	statThreads = 17
+	statStart   = 19
+)
+
+// readStat reads one process; false means that there is none of that number.
+func readStat(proc int, pid string, buf []byte) (stat, bool) {
+	fd, err := unix.Openat(proc, pid+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return stat{}, false
+	}
+	n, err := unix.Read(fd, buf)
+	_ = unix.Close(fd)
+	if err != nil {
+		return stat{}, false
+	}
+	return parseStat(buf[:n])
+}
+
+func parseStat(line []byte) (stat, bool) {
+	pid, _, ok := bytes.Cut(line, []byte(" ("))
+	// The command may hold anything, brackets too; nothing behind it does.
+	i := bytes.LastIndexByte(line, ')')
+	if !ok || i < 0 {
+		return stat{}, false
+	}
+	fields := bytes.Fields(line[i+1:])
+	if len(fields) <= statStart || len(fields[statState]) != 1 {
+		return stat{}, false
+	}
+	number := func(field []byte) int {
+		n, err := strconv.Atoi(string(field))
+		ok = ok && err == nil
+		return n
+	}
+	s := stat{
+		pid:     number(pid),
+		group:   number(fields[statGroup]),
+		session: number(fields[statSession]),
+		start:   uint64(number(fields[statStart])),
+	}
+	switch fields[statState][0] {
+	case 'X', 'x':
+		s.dead = true
+	case 'Z':
+		// A leader whose other threads run on looks like a zombie.
+		s.dead = number(fields[statThreads]) <= 1
+	}
+	return s, ok
+}
+
+// Command gives a process's command line for people, at most limit bytes; empty
+// once it is gone.
+func (m Member) Command(limit int) string {
+	dir := fmt.Sprintf("/proc/%d/", m.PID)
+	line, err := os.ReadFile(dir + "cmdline")
+	if err != nil || len(line) == 0 {
+		line, _ = os.ReadFile(dir + "comm")
+	}
+	text := strings.TrimSpace(string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+	if len(text) > limit {
+		text = text[:limit]
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
