@@ -1,0 +1,296 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// grace is the kill grace that daemons of this suite run with.
+const grace = time.Second
+
+// waitStart bounds how long a daemon may take to be ready.
+const waitStart = 30 * time.Second
+
+// daemon is one process of the binary under test, with directories, secret and
+// port of its own. Every process that it starts carries its mark.
+type daemon struct {
+	t       testing.TB
+	mark    string
+	addr    string // "127.0.0.1:port", or "" when the test sets AFOOT_ADDR
+	dir     string // where it is started
+	state   string
+	work    string
+	secret  []byte
+	env     []string
+	argv    []string
+	logPath string
+
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when the process was reaped
+	http   *http.Client
+}
+
+// serve starts a daemon with extra environment ("NAME=value", the later wins) and
+// waits until it is ready. It ends with the test, which then checks that it ends
+// well and leaves no process.
+func serve(t *testing.T, env ...string) *daemon {
+	t.Helper()
+	d := prepare(t, env...)
+	d.launch()
+	d.ready()
+	return d
+}
+
+// prepare makes everything a daemon needs, and starts nothing.
+func prepare(t testing.TB, env ...string) *daemon {
+	t.Helper()
+	root := t.TempDir()
+	d := &daemon{
+		t:       t,
+		mark:    rand.Text(),
+		addr:    fmt.Sprintf("127.0.0.1:%d", freePort(t)),
+		state:   filepath.Join(root, "state"),
+		work:    filepath.Join(root, "work"),
+		dir:     filepath.Join(root, "start"),
+		logPath: filepath.Join(root, "daemon.log"),
+		secret:  []byte("e2e-" + rand.Text() + rand.Text()),
+		argv:    []string{binary, "serve"},
+	}
+	for _, dir := range []string{d.work, d.dir} {
+		require.NoError(t, os.Mkdir(dir, 0o700))
+	}
+	secretFile := filepath.Join(root, "secret")
+	require.NoError(t, os.WriteFile(secretFile, d.secret, 0o600))
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "AFOOT_") {
+			d.env = append(d.env, kv)
+		}
+	}
+	d.env = append(d.env, "E2E_MARK="+d.mark,
+		"AFOOT_ADDR="+d.addr, "AFOOT_STATE_DIR="+d.state, "AFOOT_WORKDIR="+d.work,
+		"AFOOT_JWT_SECRET_FILE="+secretFile, "AFOOT_KILL_GRACE="+grace.String(),
+		"AFOOT_LOG_LEVEL=debug")
+	d.env = append(d.env, env...)
+	d.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
+	t.Cleanup(func() {
+		d.stop()
+		d.http.CloseIdleConnections()
+		if t.Failed() {
+			t.Logf("daemon's log, its last part:\n%s", d.logTail(12000))
+		}
+	})
+	return d
+}
+
+// unset takes variables out of the environment of the next launch.
+func (d *daemon) unset(names ...string) {
+	var kept []string
+	for _, kv := range d.env {
+		drop := false
+		for _, name := range names {
+			drop = drop || strings.HasPrefix(kv, name+"=")
+		}
+		if !drop {
+			kept = append(kept, kv)
+		}
+	}
+	d.env = kept
+}
+
+// launch starts the process and does not wait for it to listen.
+func (d *daemon) launch() {
+	d.t.Helper()
+	log, err := os.OpenFile(d.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(d.t, err)
+	defer func() { _ = log.Close() }()
+	d.cmd = exec.Command(d.argv[0], d.argv[1:]...)
+	d.cmd.Dir, d.cmd.Env = d.dir, d.env
+	d.cmd.Stdout, d.cmd.Stderr = log, log
+	require.NoError(d.t, d.cmd.Start())
+	exited := make(chan struct{})
+	d.exited = exited
+	go func(cmd *exec.Cmd) {
+		defer close(exited)
+		_ = cmd.Wait()
+	}(d.cmd)
+}
+
+// ready waits until /readyz answers 200.
+func (d *daemon) ready() {
+	d.t.Helper()
+	eventually(d.t, waitStart, "daemon is ready", func() bool {
+		select {
+		case <-d.exited:
+			require.FailNow(d.t, "daemon ended before it was ready", d.logTail(4000))
+		default:
+		}
+		res, err := d.http.Get("http://" + d.addr + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+}
+
+// refuses launches the daemon and checks that it ends by itself with an error
+// whose text holds every one of words.
+func (d *daemon) refuses(words ...string) {
+	d.t.Helper()
+	d.launch()
+	require.True(d.t, d.waitExit(20*time.Second), "daemon started although it must refuse:\n%s", d.logTail(4000))
+	require.NotZero(d.t, d.cmd.ProcessState.ExitCode(), "exit code of a refused start")
+	text := d.logTail(4000)
+	for _, word := range words {
+		require.Contains(d.t, text, word)
+	}
+	require.NotContains(d.t, text, "panic:")
+}
+
+func (d *daemon) waitExit(within time.Duration) bool {
+	select {
+	case <-d.exited:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+// running says whether the process was launched and has not been reaped.
+func (d *daemon) running() bool {
+	if d.cmd == nil {
+		return false
+	}
+	select {
+	case <-d.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// stop ends the daemon by SIGTERM to its own pid and checks that it obeys: exit
+// code 0 in time, and none of its processes left. It does nothing if the daemon
+// does not run.
+func (d *daemon) stop() {
+	d.t.Helper()
+	if !d.running() {
+		return
+	}
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	if !d.waitExit(20 * time.Second) {
+		_ = d.cmd.Process.Signal(syscall.SIGQUIT) // goroutines into the log
+		if !d.waitExit(5 * time.Second) {
+			_ = d.cmd.Process.Kill()
+			<-d.exited
+		}
+		d.t.Errorf("daemon did not end within 20 s of SIGTERM")
+	}
+	assert.Equal(d.t, 0, d.cmd.ProcessState.ExitCode(), "exit code of the daemon after SIGTERM")
+	left := d.alive()
+	assert.Empty(d.t, left, "processes left after the daemon's end")
+	for _, p := range left {
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	}
+}
+
+// kill ends the daemon without a chance to clean up, and everything it started.
+func (d *daemon) kill() {
+	d.t.Helper()
+	_ = d.cmd.Process.Kill()
+	<-d.exited
+	for _, p := range d.alive() {
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	}
+}
+
+func (d *daemon) logTail(n int) string {
+	data, err := os.ReadFile(d.logPath)
+	if err != nil {
+		return err.Error()
+	}
+	if len(data) > n {
+		data = data[len(data)-n:]
+	}
+	return string(data)
+}
+
+// command runs another command of the binary with the daemon's environment and
+// gives its standard output.
+func (d *daemon) command(args ...string) (stdout, stderr string, code int) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env, cmd.Dir = d.env, d.work
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		require.NoError(d.t, err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// nextPort walks through ports below the range from which outgoing connections
+// take theirs.
+var nextPort atomic.Int32
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	nextPort.CompareAndSwap(0, int32(15000+os.Getpid()%15000))
+	for range 1000 {
+		port := int(nextPort.Add(1))
+		if port >= 32000 {
+			nextPort.Store(15000)
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			require.NoError(t, l.Close())
+			return port
+		}
+	}
+	require.FailNow(t, "no free port")
+	return 0
+}
+
+// eventually polls a fact until it holds, and fails the test when it does not do
+// so in time.
+func eventually(t testing.TB, within time.Duration, what string, fact func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !fact() {
+		if time.Now().After(deadline) {
+			require.FailNow(t, "not in time: "+what, "within %v", within)
+		}
+		<-tick.C
+	}
+}
+
+// hexText gives 2n random hexadecimal digits.
+func hexText(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b)
+	return hex.EncodeToString(b)
+}

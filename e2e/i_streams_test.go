@@ -1,0 +1,389 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+)
+
+// ends ends n tasks one after another and gives their ids.
+func (c *client) ends(t *testing.T, n int) []string {
+	t.Helper()
+	var all []string
+	for range n {
+		id := c.start(t, "true").ID
+		c.finish(t, id)
+		all = append(all, id)
+	}
+	return all
+}
+
+func TestI1ResumeWithoutHoleOrTwin(t *testing.T) {
+	t.Parallel()
+	d := serve(t, "AFOOT_MAX_TASKS_PER_OWNER=30")
+	for _, row := range []struct{ before, during int }{{1, 5}, {3, 5}, {4, 1}, {2, 0}, {1, 40}} {
+		c := d.as(fmt.Sprintf("i1-%d-%d", row.before, row.during))
+		events := c.subscribe(t, "", "")
+		c.ends(t, row.before)
+		k := events.done(t, row.before)[row.before-1]
+		events.cut()
+		want := c.ends(t, row.during)
+
+		again := c.subscribe(t, "", k.id)
+		want = append(want, c.ends(t, 2)...) // then live
+		told := again.done(t, len(want))
+		require.Equal(t, want, ids(t, told))
+		_, last := k.number(t)
+		for _, e := range told {
+			_, n := e.number(t)
+			require.Equal(t, last+1, n)
+			last = n
+		}
+		require.Empty(t, again.all("gap"))
+		again.cut()
+
+		// Every earlier place can be resumed as well, however often.
+		for skip := range told {
+			back := c.subscribe(t, "", told[skip].id)
+			require.Equal(t, want[skip+1:], ids(t, back.done(t, len(told)-skip-1)))
+			back.cut()
+			if skip > 6 {
+				break
+			}
+		}
+	}
+}
+
+func TestI1CutInsideAnEvent(t *testing.T) {
+	t.Parallel()
+	d := serve(t)
+	c := d.as("i1")
+	first := c.subscribe(t, "", "")
+	c.ends(t, 1)
+	k := first.done(t, 1)[0]
+	first.cut()
+	_, kn := k.number(t)
+
+	w, err := d.dial()
+	require.NoError(t, err)
+	require.NoError(t, w.ask(c, "/events", "Last-Event-ID: "+k.id))
+	want := c.ends(t, 1)
+	for {
+		line, err := w.r.ReadString('\n')
+		require.NoError(t, err)
+		if strings.HasPrefix(line, "id:") {
+			break // the blank line was never seen: the event was not dispatched
+		}
+	}
+	require.NoError(t, w.cut())
+	want = append(want, c.ends(t, 4)...)
+
+	again := c.subscribe(t, "", k.id)
+	told := again.done(t, 5)
+	require.Equal(t, want, ids(t, told))
+	for i, e := range told {
+		_, n := e.number(t)
+		require.Equal(t, kn+uint64(i)+1, n)
+	}
+}
+
+// Ends that were reported meanwhile are left out of a replay.
+func TestI1ReplayLeavesReportedOut(t *testing.T) {
+	t.Parallel()
+	d := serve(t)
+	c := d.as("i1")
+	events := c.subscribe(t, "", "")
+	first := c.ends(t, 1)
+	k := events.done(t, 1)[0]
+	ended := c.ends(t, 4)
+	events.done(t, 5)
+	events.cut()
+	require.True(t, c.read(t, ended[1], "").EOF)
+	eventually(t, 5*time.Second, "reported", func() bool { return c.get(t, ended[1]).Reported })
+	again := c.subscribe(t, "", k.id)
+	require.Equal(t, []string{ended[0], ended[2], ended[3]}, ids(t, again.quiet(t, c)))
+	require.NotContains(t, ids(t, again.all("task.done")), first[0])
+}
+
+func TestI2IdsThatCannotBePlaced(t *testing.T) {
+	t.Parallel()
+	d := serve(t, "AFOOT_MAX_STREAMS_PER_SESSION=40")
+	c := d.as("i2")
+	events := c.subscribe(t, "", "")
+	c.ends(t, 3)
+	epoch, n := events.done(t, 3)[2].number(t)
+	events.cut()
+	for name, id := range map[string]string{
+		"too large":         fmt.Sprintf("%s-%d", epoch, n+1000000),
+		"next one":          fmt.Sprintf("%s-%d", epoch, n+1),
+		"beyond 64 bits":    epoch + "-99999999999999999999999",
+		"another epoch":     "0123456789abcdef-1",
+		"epoch with a tail": fmt.Sprintf("%sx-%d", epoch, n),
+		"abc":               "abc",
+		"number alone":      "2",
+		"epoch alone":       epoch,
+		"no number":         epoch + "-",
+		"negative":          epoch + "--1",
+		"fraction":          epoch + "-1.5",
+		"signed":            epoch + "-+1",
+		"hexadecimal":       epoch + "-0x1",
+		"spaces":            epoch + " - 1",
+		"10 KB of digits":   strings.Repeat("7", 10000),
+		"epoch and 10 KB":   epoch + "-" + strings.Repeat("7", 10000),
+		"path":              "../../etc/passwd",
+		"markup":            "<script>alert(1)</script>",
+		"not ASCII":         "é-1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			pending := c.ends(t, 2)
+			again := c.subscribe(t, "", id)
+			gap := again.await(t, 5*time.Second, 1, "gap", "task.done")[0]
+			require.Equal(t, "gap", gap.name)
+			var data struct {
+				Reason string `json:"reason"`
+			}
+			require.NoError(t, json.Unmarshal([]byte(gap.data), &data), "%q", gap.data)
+			require.NotEmpty(t, data.Reason)
+			require.Equal(t, pending, ids(t, again.quiet(t, c)), "then what is pending, then live")
+			require.Len(t, again.all("gap"), 1)
+			again.cut()
+		})
+	}
+}
+
+func TestI2EvictedId(t *testing.T) {
+	t.Parallel()
+	const kept = 1000
+	d := serve(t, "AFOOT_MAX_TASKS_PER_OWNER=40")
+	c := d.as("i2")
+	events := c.subscribe(t, "", "")
+	var g errgroup.Group
+	g.SetLimit(8)
+	for range kept + 20 {
+		g.Go(func() error {
+			a, err := c.call(t.Context(), http.MethodPost, "/tasks", startBody("true"))
+			if err == nil && a.status == http.StatusTooManyRequests {
+				return fmt.Errorf("places do not come back: %s", a)
+			}
+			return err
+		})
+	}
+	require.NoError(t, g.Wait())
+	told := events.await(t, 60*time.Second, kept+20, "task.done")
+	events.cut()
+
+	old := c.subscribe(t, "", told[2].id)
+	require.Equal(t, "gap", old.await(t, 5*time.Second, 1, "gap", "task.done")[0].name)
+	require.Empty(t, old.quiet(t, c), "nothing is pending")
+	old.cut()
+
+	young := c.subscribe(t, "", told[kept].id)
+	require.Equal(t, ids(t, told[kept+1:]), ids(t, young.done(t, 19))[:19])
+	require.Empty(t, young.all("gap"))
+}
+
+// After a restart ids of before are either placed rightly or answered by a gap:
+// new notices are never taken for old ones.
+func TestI2IdsOfBeforeARestart(t *testing.T) {
+	t.Parallel()
+	d := serve(t)
+	c := d.as("i2")
+	events := c.subscribe(t, "", "")
+	c.ends(t, 4)
+	old := events.done(t, 4)
+	d.stop()
+	events.over(t, 5*time.Second)
+	d.launch()
+	d.ready()
+
+	for _, e := range old[1:] {
+		again := c.subscribe(t, "", e.id)
+		require.Equal(t, "gap", again.await(t, 5*time.Second, 1, "gap", "task.done")[0].name)
+		again.cut()
+	}
+	want := c.ends(t, 6)
+	seen := c.subscribe(t, "", "")
+	require.Equal(t, want, ids(t, seen.done(t, 6)))
+	seen.cut()
+	for _, e := range old {
+		again := c.subscribe(t, "", e.id)
+		require.Equal(t, "gap", again.await(t, 5*time.Second, 1, "gap", "task.done")[0].name,
+			"%s is of before the restart", e.id)
+		again.cut()
+	}
+}
+
+func TestI3IdleStreamStaysOpen(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		env   []string
+		beats int
+	}{
+		"quick heartbeat":   {[]string{"AFOOT_HEARTBEAT=500ms"}, 12},
+		"default heartbeat": {nil, 4}, // more than 45 s
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := serve(t, row.env...)
+			c := d.as("i3")
+			events := c.subscribe(t, "", "")
+			eventually(t, 75*time.Second, "heartbeats", func() bool { return events.beats() >= row.beats })
+			want := c.ends(t, 1)
+			require.Equal(t, want, ids(t, events.done(t, 1)), "on the old connection")
+		})
+	}
+}
+
+func TestI4HeadersAndHeartbeat(t *testing.T) {
+	t.Parallel()
+	d := serve(t)
+	c := d.as("i4")
+	for _, query := range []string{"", "?observe=true", "?agent=default"} {
+		t.Run("events"+query, func(t *testing.T) {
+			t.Parallel()
+			w, err := d.dial()
+			require.NoError(t, err)
+			defer func() { _ = w.conn.Close() }()
+			begun := time.Now()
+			require.NoError(t, w.ask(c, "/events"+query, "Accept: */*", "Accept-Encoding: gzip, deflate, br"))
+			res, err := http.ReadResponse(w.r, nil)
+			require.NoError(t, err)
+			defer func() { _ = res.Body.Close() }()
+			require.Less(t, time.Since(begun), time.Second)
+			require.Equal(t, http.StatusOK, res.StatusCode)
+			require.True(t, strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"), "%v", res.Header)
+			require.Contains(t, res.Header.Get("Cache-Control"), "no-store")
+			require.Equal(t, "no", res.Header.Get("X-Accel-Buffering"))
+			require.Empty(t, res.Header.Get("Content-Encoding"))
+			body := bufio.NewReader(res.Body)
+			for { // the first comment may come at once; the next one is the heartbeat
+				line, err := body.ReadString('\n')
+				require.NoError(t, err)
+				if strings.HasPrefix(line, ":") && time.Since(begun) > time.Second {
+					break
+				}
+			}
+			require.Less(t, time.Since(begun), 16*time.Second, "a comment at least every 15 s")
+		})
+	}
+}
+
+func TestI5TooManyStreams(t *testing.T) {
+	t.Parallel()
+	d := serve(t, "AFOOT_MAX_STREAMS_PER_SESSION=3")
+	c := d.as("i5")
+	var open []*stream
+	for range 3 {
+		open = append(open, c.subscribe(t, "", ""))
+	}
+	s, refusal := c.trySubscribe(t, "", "")
+	require.Nil(t, s)
+	refusal.refused(t, http.StatusTooManyRequests, "limit_reached")
+	d.as("i5-other").subscribe(t, "", "").cut()
+	open[0].cut()
+	eventually(t, 5*time.Second, "a place is free again", func() bool {
+		s, _ := c.trySubscribe(t, "", "")
+		return s != nil
+	})
+}
+
+func TestI6EndWithTheToken(t *testing.T) {
+	t.Parallel()
+	d := serve(t)
+	long := d.as("i6")
+	id := long.start(t, `sleep 617`).ID
+	begun := time.Now()
+	short := d.with(d.mint(jwt.MapClaims{"sid": "i6", "exp": begun.Add(3 * time.Second).Unix()}))
+	streams := []*stream{short.subscribe(t, "", ""), short.subscribe(t, "observe=true", "")}
+	var g errgroup.Group
+	for _, query := range []string{"wait=true&timeout_ms=60000", "wait=true&timeout_ms=60000&offset=0"} {
+		g.Go(func() error {
+			a, err := short.call(t.Context(), http.MethodGet, "/tasks/"+id+"/output?"+query, nil)
+			if err != nil {
+				return err
+			}
+			a.mustRefuse(t, http.StatusUnauthorized, "unauthenticated")
+			return nil
+		})
+	}
+	g.Go(func() error { // the answer has begun, so all that is left is to end it
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		req, err := short.request(ctx, http.MethodGet, "/tasks/"+id+"/log?follow=true", nil)
+		if err != nil {
+			return err
+		}
+		res, err := short.http.Do(req)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = res.Body.Close() }()
+		_, _ = io.Copy(io.Discard, res.Body)
+		return ctx.Err()
+	})
+	g.Go(func() error {
+		a, err := short.call(t.Context(), http.MethodPost, "/tasks?wait=true&timeout_ms=60000", startBody(`sleep 619`))
+		if err != nil {
+			return err
+		}
+		if a.status == http.StatusOK || time.Since(begun) > 5*time.Second {
+			return fmt.Errorf("a start with wait outlived its token: %s", a)
+		}
+		return nil
+	})
+	for _, s := range streams {
+		s.over(t, time.Until(begun.Add(5*time.Second)))
+		all := s.all()
+		require.NotEmpty(t, all)
+		last := all[len(all)-1]
+		require.Equal(t, "bye", last.name)
+		require.JSONEq(t, `{"reason":"token_expired"}`, last.data)
+	}
+	require.NoError(t, g.Wait())
+	require.Less(t, time.Since(begun), 5*time.Second)
+	require.GreaterOrEqual(t, time.Since(begun), 1500*time.Millisecond, "not long before it expires")
+	s, refusal := short.trySubscribe(t, "", "")
+	require.Nil(t, s)
+	refusal.refused(t, http.StatusUnauthorized, "unauthenticated")
+	short.do(t, http.MethodGet, "/tasks/"+id, nil).refused(t, http.StatusUnauthorized, "unauthenticated")
+	require.Equal(t, "running", long.get(t, id).Status, "the task goes on")
+}
+
+// mustRefuse is refused for goroutines other than the test's.
+func (a *answer) mustRefuse(t testing.TB, status int, code string) {
+	t.Helper()
+	assert.Equal(t, status, a.status, "%s", a)
+	assert.Contains(t, string(a.body), `"`+code+`"`)
+}
+
+func TestStreamTellsChanges(t *testing.T) {
+	t.Parallel()
+	d := serve(t)
+	c := d.as("changes")
+	other, nobody := d.as("changes-other"), d.anyone()
+	mine, theirs, bare := c.subscribe(t, "", ""), other.subscribe(t, "", ""), nobody.subscribe(t, "", "")
+	id := c.start(t, `sleep 621`).ID
+	e := mine.await(t, 5*time.Second, 1, "tasks.changed")[0]
+	require.Empty(t, e.id)
+	require.True(t, json.Valid([]byte(e.data)), "%q", e.data)
+	before := len(mine.all("tasks.changed"))
+	c.kill(t, id)
+	mine.await(t, 5*time.Second, before+1, "tasks.changed")
+	require.Empty(t, theirs.all("tasks.changed"), "another session's change")
+
+	nobody.start(t, "true")
+	theirs.await(t, 5*time.Second, 1, "tasks.changed")
+	bare.await(t, 5*time.Second, 1, "tasks.changed")
+	require.Empty(t, theirs.all("task.done"))
+}

@@ -1,0 +1,228 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// event is one dispatched Server-Sent Event.
+type event struct {
+	id, name, data string
+}
+
+// notice is the data of a task.done event.
+type notice struct {
+	Text string   `json:"text"`
+	Task snapshot `json:"task"`
+}
+
+func (e event) notice(t testing.TB) notice {
+	t.Helper()
+	require.Equal(t, "task.done", e.name)
+	var n notice
+	require.NoError(t, json.Unmarshal([]byte(e.data), &n), "%q", e.data)
+	return n
+}
+
+// number gives epoch and number of the event's id.
+func (e event) number(t testing.TB) (epoch string, n uint64) {
+	t.Helper()
+	i := strings.LastIndexByte(e.id, '-')
+	require.Positive(t, i, "event id %q", e.id)
+	n, err := strconv.ParseUint(e.id[i+1:], 10, 64)
+	require.NoError(t, err, "event id %q", e.id)
+	return e.id[:i], n
+}
+
+// stream is an open subscription. A goroutine reads it until it ends or is cut.
+type stream struct {
+	header http.Header
+	cancel context.CancelFunc
+	ended  chan struct{}
+
+	mu       sync.Mutex
+	events   []event
+	comments []time.Time
+	err      error
+}
+
+// subscribe opens GET /events and fails the test unless it is a stream.
+func (c *client) subscribe(t testing.TB, query, lastEventID string) *stream {
+	t.Helper()
+	s, a := c.trySubscribe(t, query, lastEventID)
+	require.Nil(t, a, "stream refused: %s", a)
+	return s
+}
+
+// trySubscribe gives the refusal instead, if that is the answer. The stream ends
+// with the test at the latest.
+func (c *client) trySubscribe(t testing.TB, query, lastEventID string) (*stream, *answer) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	req, err := c.request(ctx, http.MethodGet, "/events?"+query, nil, "Last-Event-ID: "+lastEventID)
+	require.NoError(t, err)
+	res, err := c.http.Do(req)
+	require.NoError(t, err)
+	if res.StatusCode != http.StatusOK {
+		defer cancel()
+		defer func() { _ = res.Body.Close() }()
+		body := make([]byte, 4096)
+		n, _ := res.Body.Read(body)
+		return nil, &answer{status: res.StatusCode, header: res.Header, body: body[:n]}
+	}
+	require.True(t, strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"), "%v", res.Header)
+	s := &stream{header: res.Header, cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		defer func() { _ = res.Body.Close() }()
+		s.pump(bufio.NewReader(res.Body))
+	}()
+	t.Cleanup(s.cut)
+	return s, nil
+}
+
+// pump dispatches events as the standard says; an event without its blank line is
+// none.
+func (s *stream) pump(r *bufio.Reader) {
+	var e event
+	var data []string
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			s.mu.Lock()
+			s.err = err
+			s.mu.Unlock()
+			return
+		}
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" {
+			if len(data) > 0 {
+				e.data = strings.Join(data, "\n")
+				if e.name == "" {
+					e.name = "message"
+				}
+				s.mu.Lock()
+				s.events = append(s.events, e)
+				s.mu.Unlock()
+			}
+			e, data = event{}, nil
+			continue
+		}
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch field {
+		case "":
+			s.mu.Lock()
+			s.comments = append(s.comments, time.Now())
+			s.mu.Unlock()
+		case "id":
+			e.id = value
+		case "event":
+			e.name = value
+		case "data":
+			data = append(data, value)
+		}
+	}
+}
+
+// cut drops the connection and waits until the reader has ended.
+func (s *stream) cut() {
+	s.cancel()
+	<-s.ended
+}
+
+// all gives the events with one of names so far, all of them without names.
+func (s *stream) all(names ...string) []event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []event
+	for _, e := range s.events {
+		match := len(names) == 0
+		for _, name := range names {
+			match = match || e.name == name
+		}
+		if match {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func (s *stream) beats() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.comments)
+}
+
+// done waits for n notices and gives all there are.
+func (s *stream) done(t testing.TB, n int) []event {
+	t.Helper()
+	return s.await(t, 20*time.Second, n, "task.done")
+}
+
+// await waits for n events of the names.
+func (s *stream) await(t testing.TB, within time.Duration, n int, names ...string) []event {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		found := s.all(names...)
+		if len(found) >= n {
+			return found
+		}
+		if time.Now().After(deadline) {
+			require.FailNow(t, "events missing", "%d of %d %v within %v; all: %v", len(found), n, names, within, s.all())
+		}
+		<-tick.C
+	}
+}
+
+// over waits for the end of the stream.
+func (s *stream) over(t testing.TB, within time.Duration) {
+	t.Helper()
+	select {
+	case <-s.ended:
+	case <-time.After(within):
+		require.FailNow(t, "stream still open", "after %v; events %v", within, s.all())
+	}
+}
+
+// quiet proves that no other notice is on its way to the caller: it ends a task of
+// its own and takes that notice as the mark behind everything earlier. It gives the
+// notices that came before the mark.
+func (s *stream) quiet(t testing.TB, c *client) []event {
+	t.Helper()
+	mark := c.start(t, "true", fields{"label": "mark " + hexText(4)})
+	var before []event
+	eventually(t, 15*time.Second, "the mark's notice", func() bool {
+		before = nil
+		for _, e := range s.all("task.done") {
+			if e.notice(t).Task.ID == mark.ID {
+				return true
+			}
+			before = append(before, e)
+		}
+		return false
+	})
+	return before
+}
+
+// ids gives the task ids of notices, in order.
+func ids(t testing.TB, events []event) []string {
+	t.Helper()
+	found := make([]string, 0, len(events))
+	for _, e := range events {
+		found = append(found, e.notice(t).Task.ID)
+	}
+	return found
+}
