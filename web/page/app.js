@@ -64,6 +64,9 @@ function signedOut(words) {
   live.stop({ forget: true });
   detail.show(null);
   tasks.clear();
+  list.render();
+  byId("toasts").replaceChildren();
+  setText(byId("who"), "");
   setText(byId("signin-problem"), words);
   screen("outside");
 }

@@ -50,12 +50,13 @@ export class Detail {
     this.#stop?.abort();
     this.#stop = null;
     this.#id = undefined;
+    byId("output").replaceChildren();
+    for (const id of ["detail-id", "detail-label", "request-command", "fact-workdir", "kill-id", "kill-label"]) setText(byId(id), "");
     if (byId("kill-dialog").open) byId("kill-dialog").close();
   }
 
   async #load(id, signal) {
     setText(byId("detail-id"), id);
-    byId("output").replaceChildren();
     byId("request").hidden = true;
     this.#state({ words: "Loading…", busy: true });
     this.render();
