@@ -41,19 +41,21 @@ export class Tasks {
     this.problem = "";
   }
 
-  /** Lists again. Calls during a listing make one more, not many. */
+  /** Lists again. Calls during a listing, and in a pause behind it that grows with its length, make one more and not many. */
   refresh() {
     if (this.#running) {
       this.#again = true;
       return this.#running;
     }
-    this.#running = this.#listAll().finally(() => {
+    const began = performance.now();
+    const rested = () => {
       this.#running = null;
       if (this.#again) {
         this.#again = false;
         this.refresh();
       }
-    });
+    };
+    this.#running = this.#listAll().finally(() => setTimeout(rested, 3 * (performance.now() - began)));
     return this.#running;
   }
 
