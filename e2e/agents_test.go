@@ -2,8 +2,8 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,7 +12,7 @@ import (
 )
 
 // agents gives the ids of the session's agents.
-func (c *client) agents(t testing.TB) []string {
+func (c *client) agents(t *testing.T) []string {
 	t.Helper()
 	a := c.do(t, http.MethodGet, "/agents", nil)
 	require.Equal(t, http.StatusOK, a.status, "%s", a)
@@ -212,6 +212,7 @@ func TestLeases(t *testing.T) {
 	// falls silent and goes.
 	for name, busy := range map[string]func(t *testing.T, agent *client, id string){
 		"calls renew": func(t *testing.T, agent *client, _ string) {
+			t.Helper()
 			until := time.Now().Add(3 * time.Second)
 			eventually(t, 5*time.Second, "calls for three leases", func() bool {
 				require.Equal(t, http.StatusOK, agent.do(t, http.MethodGet, "/tasks?limit=1", nil).status)
@@ -219,12 +220,14 @@ func TestLeases(t *testing.T) {
 			})
 		},
 		"a stream holds": func(t *testing.T, agent *client, id string) {
+			t.Helper()
 			events := agent.subscribe(t, "agent="+agent.agent, "")
 			o := session.read(t, id, "wait=true&timeout_ms=3000&offset=3")
 			require.Equal(t, "running", o.Snapshot.Status)
 			events.cut()
 		},
 		"a wait holds": func(t *testing.T, agent *client, id string) {
+			t.Helper()
 			require.Equal(t, "running", agent.read(t, id, "wait=true&timeout_ms=3000").Snapshot.Status)
 		},
 	} {
@@ -291,7 +294,7 @@ func TestTaskLimits(t *testing.T) {
 		a := c.do(t, http.MethodPost, "/tasks", startBody("true"))
 		text := a.refused(t, http.StatusTooManyRequests, "limit_reached")
 		require.Contains(t, text, "AFOOT_MAX_TASKS_PER_OWNER")
-		require.Contains(t, text, fmt.Sprint(n))
+		require.Contains(t, text, strconv.Itoa(n))
 		return held
 	}
 	held := full(session, 10)

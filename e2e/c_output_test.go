@@ -225,7 +225,7 @@ func TestC15OutputByName(t *testing.T) {
 	for _, row := range []struct{ command, text string }{
 		{`echo a; echo b >/dev/stderr; echo c >/dev/stdout; echo d`, "a\nb\nc\nd\n"},
 		{`echo a; echo b >>/dev/stderr; echo c >/proc/self/fd/1; echo d >&2`, "a\nb\nc\nd\n"},
-		{`echo a; echo b | tee /dev/stderr; echo c`, "a\nb\nb\nc\n"},
+		{`echo a; echo b | tee /dev/stderr | tr b x; echo c`, "a\nb\nx\nc\n"},
 		{`echo a; (echo b >/dev/fd/2); sh -c 'echo c >/dev/stdout'`, "a\nb\nc\n"},
 	} {
 		s, text := c.finish(t, c.start(t, row.command).ID)

@@ -42,7 +42,7 @@ func (s snapshot) terminal() bool {
 }
 
 // lasted is how long the task ran by the daemon's own clock.
-func (s snapshot) lasted(t testing.TB) time.Duration {
+func (s snapshot) lasted(t *testing.T) time.Duration {
 	t.Helper()
 	require.NotNil(t, s.FinishedAt, "finishedAt of %+v", s)
 	return time.Duration(*s.FinishedAt-s.StartedAt) * time.Millisecond
@@ -85,14 +85,14 @@ func (a *answer) String() string {
 }
 
 // into decodes the body, which must be valid JSON.
-func (a *answer) into(t testing.TB, v any) {
+func (a *answer) into(t *testing.T, v any) {
 	t.Helper()
 	require.Contains(t, a.header.Get("Content-Type"), "application/json", "%s", a)
 	require.NoError(t, json.Unmarshal(a.body, v), "%s", a)
 }
 
 // refused checks an error answer: status, stable code, media type.
-func (a *answer) refused(t testing.TB, status int, code string) string {
+func (a *answer) refused(t *testing.T, status int, code string) string {
 	t.Helper()
 	require.Equal(t, status, a.status, "%s", a)
 	require.Equal(t, "application/problem+json", a.header.Get("Content-Type"), "%s", a)
@@ -215,7 +215,7 @@ func (c *client) call(ctx context.Context, method, path string, body any, header
 }
 
 // do is call from the goroutine of the test.
-func (c *client) do(t testing.TB, method, path string, body any, headers ...string) *answer {
+func (c *client) do(t *testing.T, method, path string, body any, headers ...string) *answer {
 	t.Helper()
 	a, err := c.call(context.Background(), method, path, body, headers...)
 	require.NoError(t, err, "%s %s", method, path)
@@ -234,7 +234,7 @@ func startBody(command string, more ...fields) map[string]any {
 }
 
 // start starts a bash task.
-func (c *client) start(t testing.TB, command string, more ...fields) snapshot {
+func (c *client) start(t *testing.T, command string, more ...fields) snapshot {
 	t.Helper()
 	a := c.do(t, http.MethodPost, "/tasks", startBody(command, more...))
 	require.Equal(t, http.StatusCreated, a.status, "%s", a)
@@ -245,7 +245,7 @@ func (c *client) start(t testing.TB, command string, more ...fields) snapshot {
 }
 
 // get looks at a task.
-func (c *client) get(t testing.TB, id string) snapshot {
+func (c *client) get(t *testing.T, id string) snapshot {
 	t.Helper()
 	a := c.do(t, http.MethodGet, "/tasks/"+id, nil)
 	require.Equal(t, http.StatusOK, a.status, "%s", a)
@@ -255,7 +255,7 @@ func (c *client) get(t testing.TB, id string) snapshot {
 }
 
 // list gives all tasks that the caller sees, page by page.
-func (c *client) list(t testing.TB, query string) []snapshot {
+func (c *client) list(t *testing.T, query string) []snapshot {
 	t.Helper()
 	var all []snapshot
 	after := ""
@@ -281,7 +281,7 @@ func (c *client) list(t testing.TB, query string) []snapshot {
 }
 
 // find gives the task's entry in the list.
-func (c *client) find(t testing.TB, id string) snapshot {
+func (c *client) find(t *testing.T, id string) snapshot {
 	t.Helper()
 	for _, s := range c.list(t, "") {
 		if s.ID == id {
@@ -293,7 +293,7 @@ func (c *client) find(t testing.TB, id string) snapshot {
 }
 
 // read is GET …/output with a query, JSON.
-func (c *client) read(t testing.TB, id, query string, headers ...string) output {
+func (c *client) read(t *testing.T, id, query string, headers ...string) output {
 	t.Helper()
 	a := c.do(t, http.MethodGet, "/tasks/"+id+"/output?"+query, nil, headers...)
 	require.Equal(t, http.StatusOK, a.status, "%s", a)
@@ -304,7 +304,7 @@ func (c *client) read(t testing.TB, id, query string, headers ...string) output 
 
 // finish waits for the end by offset, which consumes nothing, and gives the last
 // snapshot with the whole text.
-func (c *client) finish(t testing.TB, id string) (snapshot, string) {
+func (c *client) finish(t *testing.T, id string) (snapshot, string) {
 	t.Helper()
 	var text strings.Builder
 	offset := int64(0)
@@ -322,7 +322,7 @@ func (c *client) finish(t testing.TB, id string) (snapshot, string) {
 }
 
 // kill asks for the end of a task.
-func (c *client) kill(t testing.TB, id string) killed {
+func (c *client) kill(t *testing.T, id string) killed {
 	t.Helper()
 	a := c.do(t, http.MethodDelete, "/tasks/"+id, nil)
 	require.Contains(t, []int{http.StatusOK, http.StatusAccepted}, a.status, "%s", a)
@@ -337,7 +337,7 @@ func (c *client) kill(t testing.TB, id string) killed {
 }
 
 // log gives the raw bytes.
-func (c *client) log(t testing.TB, id string) []byte {
+func (c *client) log(t *testing.T, id string) []byte {
 	t.Helper()
 	a := c.do(t, http.MethodGet, "/tasks/"+id+"/log", nil)
 	require.Equal(t, http.StatusOK, a.status, "%s", a)
@@ -345,7 +345,7 @@ func (c *client) log(t testing.TB, id string) []byte {
 }
 
 // agent opens an agent and gives a client that acts as it.
-func (c *client) open(t testing.TB, body any) *client {
+func (c *client) open(t *testing.T, body any) *client {
 	t.Helper()
 	a := c.do(t, http.MethodPost, "/agents", body)
 	require.Equal(t, http.StatusCreated, a.status, "%s", a)
@@ -358,7 +358,7 @@ func (c *client) open(t testing.TB, body any) *client {
 }
 
 // says waits until a task's output holds a text.
-func (c *client) says(t testing.TB, id, text string) {
+func (c *client) says(t *testing.T, id, text string) {
 	t.Helper()
 	var o output
 	eventually(t, 15*time.Second, id+" prints "+text, func() bool {

@@ -20,7 +20,8 @@ func direct(t *testing.T, dir, command string) (text string, code int) {
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		require.IsType(t, &exec.ExitError{}, err)
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit)
 	}
 	return string(out), cmd.ProcessState.ExitCode()
 }

@@ -16,7 +16,7 @@ import (
 type gate struct{ path string }
 
 // newGate makes a gate and the first line of a command that waits at it.
-func newGate(t testing.TB) *gate {
+func newGate(t *testing.T) *gate {
 	t.Helper()
 	g := &gate{path: filepath.Join(t.TempDir(), "gate")}
 	require.NoError(t, unix.Mkfifo(g.path, 0o600))
@@ -24,7 +24,7 @@ func newGate(t testing.TB) *gate {
 }
 
 // newGates makes many, for use from other goroutines.
-func newGates(t testing.TB, n int) []*gate {
+func newGates(t *testing.T, n int) []*gate {
 	t.Helper()
 	gates := make([]*gate, n)
 	for i := range gates {
@@ -54,7 +54,7 @@ func (g *gate) pass() error {
 	}
 }
 
-func (g *gate) open(t testing.TB) {
+func (g *gate) open(t *testing.T) {
 	t.Helper()
 	require.NoError(t, g.pass())
 }

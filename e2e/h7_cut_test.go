@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -22,8 +23,8 @@ type cutting struct {
 	wire *wire
 }
 
-func (c *client) blockedWait(t testing.TB, g *gate, headers ...string) (*cutting, error) {
-	a, err := c.call(t.Context(), http.MethodPost, "/tasks", startBody(`echo output; `+g.wait()+`exit 3`))
+func (c *client) blockedWait(ctx context.Context, g *gate, headers ...string) (*cutting, error) {
+	a, err := c.call(ctx, http.MethodPost, "/tasks", startBody(`echo output; `+g.wait()+`exit 3`))
 	if err != nil || a.status != http.StatusCreated {
 		return nil, fmt.Errorf("start: %w %s", err, a)
 	}
@@ -38,17 +39,17 @@ func (c *client) blockedWait(t testing.TB, g *gate, headers ...string) (*cutting
 	if err := w.ask(c, "/tasks/"+s.ID+"/output?wait=true&timeout_ms=60000", headers...); err != nil {
 		return nil, err
 	}
-	err = c.until(t, s.ID, func(s snapshot) bool { return s.Waiters == 1 })
+	err = c.until(ctx, s.ID, func(s snapshot) bool { return s.Waiters == 1 })
 	return &cutting{c: c, id: s.ID, gate: g, wire: w}, err
 }
 
 // until polls the task's state, from any goroutine.
-func (c *client) until(t testing.TB, id string, fact func(snapshot) bool) error {
+func (c *client) until(ctx context.Context, id string, fact func(snapshot) bool) error {
 	deadline := time.Now().Add(20 * time.Second)
 	tick := time.NewTicker(3 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		a, err := c.call(t.Context(), http.MethodGet, "/tasks/"+id, nil)
+		a, err := c.call(ctx, http.MethodGet, "/tasks/"+id, nil)
 		if err != nil {
 			return err
 		}
@@ -73,14 +74,14 @@ func endToAnswer(t *testing.T, c *client) time.Duration {
 	const rounds = 8
 	var sum time.Duration
 	for range rounds {
-		x, err := c.blockedWait(t, newGate(t))
+		x, err := c.blockedWait(t.Context(), newGate(t))
 		require.NoError(t, err)
 		require.NoError(t, x.gate.pass())
 		begun := time.Now()
 		_, err = x.wire.r.ReadByte()
 		require.NoError(t, err)
 		sum += time.Since(begun)
-		require.NoError(t, c.until(t, x.id, func(s snapshot) bool { return s.Reported }))
+		require.NoError(t, c.until(t.Context(), x.id, func(s snapshot) bool { return s.Reported }))
 		require.NoError(t, x.wire.cut())
 	}
 	return sum / rounds
@@ -110,7 +111,7 @@ func TestH7CutInTheMoment(t *testing.T) {
 	for w := range workers {
 		g.Go(func() error {
 			for round := range rounds {
-				x, err := c.blockedWait(t, gates[w*rounds+round])
+				x, err := c.blockedWait(t.Context(), gates[w*rounds+round])
 				if err != nil {
 					return err
 				}
@@ -128,7 +129,7 @@ func TestH7CutInTheMoment(t *testing.T) {
 					return err
 				}
 				var reported, told bool
-				err = c.until(t, x.id, func(s snapshot) bool {
+				err = c.until(t.Context(), x.id, func(s snapshot) bool {
 					reported, told = s.Reported, events.told(x.id)
 					return s.terminal() && (reported || told)
 				})
@@ -184,7 +185,7 @@ func TestH7CutWithExplicitAck(t *testing.T) {
 	for w := range workers {
 		g.Go(func() error {
 			for round := range rounds {
-				x, err := c.blockedWait(t, gates[w*rounds+round], "Afoot-Ack: explicit")
+				x, err := c.blockedWait(t.Context(), gates[w*rounds+round], "Afoot-Ack: explicit")
 				if err != nil {
 					return err
 				}
@@ -197,7 +198,7 @@ func TestH7CutWithExplicitAck(t *testing.T) {
 				if err := x.wire.cut(); err != nil {
 					return err
 				}
-				if err := c.until(t, x.id, snapshot.terminal); err != nil {
+				if err := c.until(t.Context(), x.id, snapshot.terminal); err != nil {
 					return err
 				}
 			}

@@ -158,22 +158,27 @@ func TestH4ReportedEndsMakeNoNotice(t *testing.T) {
 	d := serve(t, "AFOOT_MAX_TASKS_PER_OWNER=20")
 	for name, report := range map[string]func(t *testing.T, c *client, id string){
 		"wait": func(t *testing.T, c *client, id string) {
+			t.Helper()
 			o := c.read(t, id, "wait=true&timeout_ms=10000")
 			require.True(t, o.EOF)
 			require.True(t, o.Snapshot.Reported, "the answer shows the state that it brings about")
 		},
 		"wait as text": func(t *testing.T, c *client, id string) {
+			t.Helper()
 			a := c.do(t, http.MethodGet, "/tasks/"+id+"/output?wait=true", nil, "Accept: text/plain")
 			require.Equal(t, "(no new output)\n[status: completed, exit code: 0]", string(a.body))
 		},
 		"read after the end": func(t *testing.T, c *client, id string) {
+			t.Helper()
 			c.finish(t, id)
 			require.True(t, c.read(t, id, "").Snapshot.Reported)
 		},
 		"kill": func(t *testing.T, c *client, id string) {
+			t.Helper()
 			require.True(t, c.kill(t, id).Snapshot.Reported)
 		},
 		"wait with ack": func(t *testing.T, c *client, id string) {
+			t.Helper()
 			o := c.read(t, id, "wait=true&timeout_ms=10000", "Afoot-Ack: explicit")
 			require.False(t, c.get(t, id).Reported)
 			a := c.do(t, http.MethodPost, "/tasks/"+id+"/ack", fields{"nextOffset": o.NextOffset})

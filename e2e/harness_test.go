@@ -31,7 +31,7 @@ const waitStart = 30 * time.Second
 // daemon is one process of the binary under test, with directories, secret and
 // port of its own. Every process that it starts carries its mark.
 type daemon struct {
-	t       testing.TB
+	t       *testing.T
 	mark    string
 	addr    string // "127.0.0.1:port", or "" when the test sets AFOOT_ADDR
 	dir     string // where it is started
@@ -59,7 +59,7 @@ func serve(t *testing.T, env ...string) *daemon {
 }
 
 // prepare makes everything a daemon needs, and starts nothing.
-func prepare(t testing.TB, env ...string) *daemon {
+func prepare(t *testing.T, env ...string) *daemon {
 	t.Helper()
 	root := t.TempDir()
 	d := &daemon{
@@ -254,7 +254,7 @@ func (d *daemon) command(args ...string) (stdout, stderr string, code int) {
 // take theirs.
 var nextPort atomic.Int32
 
-func freePort(t testing.TB) int {
+func freePort(t *testing.T) int {
 	t.Helper()
 	nextPort.CompareAndSwap(0, int32(15000+os.Getpid()%15000))
 	for range 1000 {
@@ -275,14 +275,14 @@ func freePort(t testing.TB) int {
 
 // eventually polls a fact until it holds, and fails the test when it does not do
 // so in time.
-func eventually(t testing.TB, within time.Duration, what string, fact func() bool) {
-	t.Helper()
+func eventually(tb testing.TB, within time.Duration, what string, fact func() bool) {
+	tb.Helper()
 	deadline := time.Now().Add(within)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !fact() {
 		if time.Now().After(deadline) {
-			require.FailNow(t, "not in time: "+what, "within %v", within)
+			require.FailNow(tb, "not in time: "+what, "within %v", within)
 		}
 		<-tick.C
 	}

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ends ends n tasks one after another and gives their ids.
+// ends lets n tasks end one after another and gives their ids.
 func (c *client) ends(t *testing.T, n int) []string {
 	t.Helper()
 	var all []string
@@ -361,7 +361,7 @@ func TestI6EndWithTheToken(t *testing.T) {
 }
 
 // mustRefuse is refused for goroutines other than the test's.
-func (a *answer) mustRefuse(t testing.TB, status int, code string) {
+func (a *answer) mustRefuse(t *testing.T, status int, code string) {
 	t.Helper()
 	assert.Equal(t, status, a.status, "%s", a)
 	assert.Contains(t, string(a.body), `"`+code+`"`)

@@ -190,22 +190,22 @@ func TestJ3RefusalsToStart(t *testing.T) {
 		setup func(t *testing.T, d *daemon)
 		words []string
 	}{
-		"all addresses": {func(t *testing.T, d *daemon) {
+		"all addresses": {func(_ *testing.T, d *daemon) {
 			d.unset("AFOOT_JWT_SECRET_FILE")
 			d.env = append(d.env, "AFOOT_ADDR=0.0.0.0:"+port(d))
 		}, []string{"0.0.0.0"}},
-		"all addresses, no host": {func(t *testing.T, d *daemon) {
+		"all addresses, no host": {func(_ *testing.T, d *daemon) {
 			d.unset("AFOOT_JWT_SECRET_FILE")
 			d.env = append(d.env, "AFOOT_ADDR=:"+port(d))
 		}, []string{"AFOOT_"}},
-		"all IPv6 addresses": {func(t *testing.T, d *daemon) {
+		"all IPv6 addresses": {func(_ *testing.T, d *daemon) {
 			d.unset("AFOOT_JWT_SECRET_FILE")
 			d.env = append(d.env, "AFOOT_ADDR=[::]:"+port(d))
 		}, []string{"AFOOT_"}},
-		"keys but no hosts": {func(t *testing.T, d *daemon) {
+		"keys but no hosts": {func(_ *testing.T, d *daemon) {
 			d.env = append(d.env, "AFOOT_ADDR=0.0.0.0:"+port(d))
 		}, []string{"AFOOT_HOSTS"}},
-		"hosts but no keys": {func(t *testing.T, d *daemon) {
+		"hosts but no keys": {func(_ *testing.T, d *daemon) {
 			d.unset("AFOOT_JWT_SECRET_FILE")
 			d.env = append(d.env, "AFOOT_ADDR=0.0.0.0:"+port(d), "AFOOT_HOSTS=afoot.example")
 		}, []string{"AFOOT_JWT_SECRET_FILE"}},
@@ -216,9 +216,11 @@ func TestJ3RefusalsToStart(t *testing.T) {
 		"readable to others only": {secretFile(strings.Repeat("k", 40), 0o604), []string{"secret"}},
 		"writable to all":         {secretFile(strings.Repeat("k", 40), 0o622), []string{"secret"}},
 		"a directory as key file": {func(t *testing.T, d *daemon) {
+			t.Helper()
 			d.env = append(d.env, "AFOOT_JWT_SECRET_FILE="+t.TempDir())
 		}, nil},
 		"key file of somebody else": {func(t *testing.T, d *daemon) {
+			t.Helper()
 			if os.Geteuid() != 0 {
 				t.Skip("only root can give files away")
 			}
@@ -228,6 +230,7 @@ func TestJ3RefusalsToStart(t *testing.T) {
 			d.env = append(d.env, "AFOOT_JWT_SECRET_FILE="+path)
 		}, nil},
 		"key set without issuer": {func(t *testing.T, d *daemon) {
+			t.Helper()
 			path := filepath.Join(t.TempDir(), "jwks.json")
 			require.NoError(t, os.WriteFile(path, []byte(`{"keys":[]}`), 0o600))
 			d.env = append(d.env, "AFOOT_JWKS="+path)
@@ -265,6 +268,7 @@ func environ(kv string) func(*testing.T, *daemon) {
 
 func secretFile(content string, mode os.FileMode) func(*testing.T, *daemon) {
 	return func(t *testing.T, d *daemon) {
+		t.Helper()
 		path := filepath.Join(t.TempDir(), "secret")
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		require.NoError(t, os.Chmod(path, mode))

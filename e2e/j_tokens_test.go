@@ -7,9 +7,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +63,7 @@ func TestJ4ForgedTokens(t *testing.T) {
 		"another secret":           sign(jwt.SigningMethodHS256, []byte(strings.Repeat("z", 40)), good(nil)),
 		"empty secret":             sign(jwt.SigningMethodHS256, []byte{}, good(nil)),
 		"no exp":                   hs(jwt.MapClaims{"exp": nil}),
-		"exp as text":              hs(jwt.MapClaims{"exp": fmt.Sprint(now.Add(time.Hour).Unix())}),
+		"exp as text":              hs(jwt.MapClaims{"exp": strconv.FormatInt(now.Add(time.Hour).Unix(), 10)}),
 		"exp as true":              hs(jwt.MapClaims{"exp": true}),
 		"exp as a list":            hs(jwt.MapClaims{"exp": []int64{now.Add(time.Hour).Unix()}}),
 		"exp zero":                 hs(jwt.MapClaims{"exp": 0}),
@@ -395,9 +397,7 @@ func TestJ4KeySets(t *testing.T) {
 			"exp": time.Now().Add(time.Hour).Unix(), "sid": "j4", "iss": "https://issuer.example",
 			"aud": "afoot", "scope": "tasks:read tasks:write",
 		}
-		for name, value := range more {
-			claims[name] = value
-		}
+		maps.Copy(claims, more)
 		token := jwt.NewWithClaims(method, claims)
 		token.Header["kid"] = kid
 		text, err := token.SignedString(with)

@@ -64,18 +64,6 @@ func has(environ []byte, variable string) bool {
 	return false
 }
 
-// sleeps counts the live "sleep n" of the daemon. Every sleep of the suite has an
-// odd length of its own.
-func (d *daemon) sleeps(n string) int {
-	count := 0
-	for _, p := range d.alive() {
-		if p.cmdline == "sleep "+n {
-			count++
-		}
-	}
-	return count
-}
-
 // living decides by the state letter: zombies and dead ones do not live, although
 // signals to them succeed.
 func living(pid int) bool {
@@ -89,7 +77,7 @@ func living(pid int) bool {
 }
 
 // gone waits until no process of the task lives.
-func (d *daemon) gone(t testing.TB, id string, within time.Duration) {
+func (d *daemon) gone(t *testing.T, id string, within time.Duration) {
 	t.Helper()
 	eventually(t, within, "processes of "+id+" are gone", func() bool { return len(d.aliveOf(id)) == 0 })
 }
@@ -102,7 +90,7 @@ func (d *daemon) descriptors() int {
 }
 
 // residentKiB gives the daemon's resident memory.
-func (d *daemon) residentKiB(t testing.TB) int {
+func (d *daemon) residentKiB(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
 	require.NoError(t, err)

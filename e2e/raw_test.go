@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -47,7 +46,7 @@ func (w *wire) cut() error {
 }
 
 // raw sends bytes as they are and gives the whole answer.
-func (d *daemon) raw(t testing.TB, request string) *answer {
+func (d *daemon) raw(t *testing.T, request string) *answer {
 	t.Helper()
 	w, err := d.dial()
 	require.NoError(t, err)
@@ -68,4 +67,4 @@ func (d *daemon) raw(t testing.TB, request string) *answer {
 func bare(lines ...string) string { return strings.Join(lines, "\r\n") + "\r\n\r\n" }
 
 // bearer is the header line with the client's token.
-func (c *client) bearer() string { return fmt.Sprintf("Authorization: Bearer %s", c.token) }
+func (c *client) bearer() string { return "Authorization: Bearer " + c.token }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -283,20 +284,20 @@ func TestDroppedHead(t *testing.T) {
 	require.Equal(t, s.DroppedBytes, o.DroppedBytes)
 	require.Equal(t, whole[o.Offset:], o.Text)
 	a := c.do(t, http.MethodGet, "/tasks/"+id+"/log", nil)
-	require.Equal(t, fmt.Sprint(s.DroppedBytes), a.header.Get("Afoot-Offset"))
+	require.Equal(t, strconv.FormatInt(s.DroppedBytes, 10), a.header.Get("Afoot-Offset"))
 	require.Equal(t, whole[s.DroppedBytes:], string(a.body))
 	for _, r := range []string{"bytes=0-9", fmt.Sprintf("bytes=%d-", s.DroppedBytes-1)} {
 		a = c.do(t, http.MethodGet, "/tasks/"+id+"/log", nil, "Range: "+r)
 		require.Equal(t, http.StatusRequestedRangeNotSatisfiable, a.status, "%s", a)
-		require.Contains(t, a.String()+fmt.Sprint(a.header), fmt.Sprint(s.DroppedBytes), "names the first kept byte")
+		require.Contains(t, a.String()+fmt.Sprint(a.header), strconv.FormatInt(s.DroppedBytes, 10), "names the first kept byte")
 	}
 	a = c.do(t, http.MethodGet, "/tasks/"+id+"/log", nil, fmt.Sprintf("Range: bytes=%d-%d", s.DroppedBytes+5, s.DroppedBytes+14))
 	require.Equal(t, http.StatusPartialContent, a.status)
 	require.Equal(t, whole[s.DroppedBytes+5:s.DroppedBytes+15], string(a.body))
 	a = c.do(t, http.MethodGet, "/tasks/"+id+"/output", nil, "Accept: text/plain")
 	require.True(t, strings.HasPrefix(string(a.body), fmt.Sprintf("[%d bytes of older output were dropped]\n", s.DroppedBytes)), "%.100s", a.body)
-	require.Equal(t, fmt.Sprint(s.DroppedBytes), a.header.Get("Afoot-Dropped-Bytes"))
-	require.Equal(t, fmt.Sprint(s.DroppedBytes), a.header.Get("Afoot-Offset"))
+	require.Equal(t, strconv.FormatInt(s.DroppedBytes, 10), a.header.Get("Afoot-Dropped-Bytes"))
+	require.Equal(t, strconv.FormatInt(s.DroppedBytes, 10), a.header.Get("Afoot-Offset"))
 }
 
 func TestLogRanges(t *testing.T) {

@@ -99,7 +99,7 @@ func TestShutdownAndStartAgain(t *testing.T) {
 
 func TestUnixSocket(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "afoot-") // socket names are short
+	dir, err := os.MkdirTemp("", "afoot-") //nolint:usetesting // names of sockets are short, those of t.TempDir are not
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "sock")

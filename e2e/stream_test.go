@@ -25,7 +25,7 @@ type notice struct {
 	Task snapshot `json:"task"`
 }
 
-func (e event) notice(t testing.TB) notice {
+func (e event) notice(t *testing.T) notice {
 	t.Helper()
 	require.Equal(t, "task.done", e.name)
 	var n notice
@@ -34,7 +34,7 @@ func (e event) notice(t testing.TB) notice {
 }
 
 // number gives epoch and number of the event's id.
-func (e event) number(t testing.TB) (epoch string, n uint64) {
+func (e event) number(t *testing.T) (epoch string, n uint64) {
 	t.Helper()
 	i := strings.LastIndexByte(e.id, '-')
 	require.Positive(t, i, "event id %q", e.id)
@@ -56,7 +56,7 @@ type stream struct {
 }
 
 // subscribe opens GET /events and fails the test unless it is a stream.
-func (c *client) subscribe(t testing.TB, query, lastEventID string) *stream {
+func (c *client) subscribe(t *testing.T, query, lastEventID string) *stream {
 	t.Helper()
 	s, a := c.trySubscribe(t, query, lastEventID)
 	require.Nil(t, a, "stream refused: %s", a)
@@ -65,7 +65,7 @@ func (c *client) subscribe(t testing.TB, query, lastEventID string) *stream {
 
 // trySubscribe gives the refusal instead, if that is the answer. The stream ends
 // with the test at the latest.
-func (c *client) trySubscribe(t testing.TB, query, lastEventID string) (*stream, *answer) {
+func (c *client) trySubscribe(t *testing.T, query, lastEventID string) (*stream, *answer) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	req, err := c.request(ctx, http.MethodGet, "/events?"+query, nil, "Last-Event-ID: "+lastEventID)
@@ -164,13 +164,13 @@ func (s *stream) beats() int {
 }
 
 // done waits for n notices and gives all there are.
-func (s *stream) done(t testing.TB, n int) []event {
+func (s *stream) done(t *testing.T, n int) []event {
 	t.Helper()
 	return s.await(t, 20*time.Second, n, "task.done")
 }
 
 // await waits for n events of the names.
-func (s *stream) await(t testing.TB, within time.Duration, n int, names ...string) []event {
+func (s *stream) await(t *testing.T, within time.Duration, n int, names ...string) []event {
 	t.Helper()
 	deadline := time.Now().Add(within)
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -188,7 +188,7 @@ func (s *stream) await(t testing.TB, within time.Duration, n int, names ...strin
 }
 
 // over waits for the end of the stream.
-func (s *stream) over(t testing.TB, within time.Duration) {
+func (s *stream) over(t *testing.T, within time.Duration) {
 	t.Helper()
 	select {
 	case <-s.ended:
@@ -200,7 +200,7 @@ func (s *stream) over(t testing.TB, within time.Duration) {
 // quiet proves that no other notice is on its way to the caller: it ends a task of
 // its own and takes that notice as the mark behind everything earlier. It gives the
 // notices that came before the mark.
-func (s *stream) quiet(t testing.TB, c *client) []event {
+func (s *stream) quiet(t *testing.T, c *client) []event {
 	t.Helper()
 	mark := c.start(t, "true", fields{"label": "mark " + hexText(4)})
 	var before []event
@@ -218,7 +218,7 @@ func (s *stream) quiet(t testing.TB, c *client) []event {
 }
 
 // ids gives the task ids of notices, in order.
-func ids(t testing.TB, events []event) []string {
+func ids(t *testing.T, events []event) []string {
 	t.Helper()
 	found := make([]string, 0, len(events))
 	for _, e := range events {
