@@ -1,0 +1,140 @@
+package registrytest
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"afoot/registry"
+)
+
+// Script says what one start of a [Producer] does. The zero Script makes stream
+// work that runs until the case settles it and takes note of cancels. Hooks run
+// on the goroutine of whoever calls the producer, with no lock of it held.
+type Script struct {
+	// Label is the plan's default label; empty means "scripted work".
+	Label string
+	// Final makes work without a stream: its output is its outcome's.
+	Final bool
+	// Prepare can refuse the request, or hold it up.
+	Prepare func(ctx context.Context) error
+	// Start can fail the starter, block it, or use the work before it is published.
+	Start func(ctx context.Context, w *Work) error
+	// Cancel can refuse, or settle the work at once. Without it a cancel is only
+	// noted, and settling is left to the case.
+	Cancel func(w *Work, reason string) error
+}
+
+// Producer is a [registry.Producer] under full control of its case. The fields
+// of a spec choose the [Script]; empty fields choose the zero Script.
+type Producer struct {
+	mu      lock
+	scripts []Script
+	works   []*Work
+	retired bool
+}
+
+// NewProducer makes a producer that knows no script yet.
+func NewProducer() *Producer { return &Producer{mu: newLock()} }
+
+// fields is the wire form of a reference to a script.
+type fields struct {
+	Script int `json:"script"`
+}
+
+// Fields registers a script and gives the [registry.Spec] fields that choose it.
+func (p *Producer) Fields(s Script) json.RawMessage {
+	p.mu.lock()
+	defer p.mu.unlock()
+	p.scripts = append(p.scripts, s)
+	return json.RawMessage(`{"script":` + strconv.Itoa(len(p.scripts)) + `}`)
+}
+
+// Starts counts how often a starter ran, whatever came of it.
+func (p *Producer) Starts() int {
+	p.mu.lock()
+	defer p.mu.unlock()
+	return len(p.works)
+}
+
+// Work gives the latest work that was started under an id, nil if none was.
+func (p *Producer) Work(id registry.ID) *Work {
+	p.mu.lock()
+	defer p.mu.unlock()
+	for i := len(p.works) - 1; i >= 0; i-- {
+		if p.works[i].ID == id {
+			return p.works[i]
+		}
+	}
+	return nil
+}
+
+// Retire settles all work as killed, and from now on each cancel settles what it
+// asks to end: a service can always be closed after it.
+func (p *Producer) Retire() {
+	p.mu.lock()
+	p.retired = true
+	works := append([]*Work(nil), p.works...)
+	p.mu.unlock()
+	for _, w := range works {
+		w.Settle(registry.Outcome{Status: registry.StatusKilled, Detail: "retired"})
+	}
+}
+
+func (p *Producer) isRetired() bool {
+	p.mu.lock()
+	defer p.mu.unlock()
+	return p.retired
+}
+
+// Prepare is part of [registry.Producer].
+func (p *Producer) Prepare(ctx context.Context, spec registry.Spec) (registry.Plan, error) {
+	var chosen fields
+	if len(spec.Fields) > 0 {
+		if err := json.Unmarshal(spec.Fields, &chosen); err != nil {
+			return nil, registry.Wrap(registry.CodeInvalid, err, "fields are no script")
+		}
+	}
+	var script Script
+	if chosen.Script > 0 {
+		p.mu.lock()
+		script = p.scripts[chosen.Script-1]
+		p.mu.unlock()
+	}
+	if script.Label == "" {
+		script.Label = "scripted work"
+	}
+	if script.Prepare != nil {
+		if err := script.Prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return &plan{producer: p, script: script, spec: spec}, nil
+}
+
+type plan struct {
+	producer *Producer
+	script   Script
+	spec     registry.Spec
+}
+
+func (p *plan) Label() string { return p.script.Label }
+
+func (p *plan) Start(ctx context.Context, launch registry.Launch) (registry.Run, error) {
+	w := &Work{
+		ID: launch.ID, Owner: launch.Owner, Spec: p.spec, Output: NewOutput(),
+		mu: newLock(), producer: p.producer, script: p.script, settle: launch.Settle,
+	}
+	p.producer.mu.lock()
+	p.producer.works = append(p.producer.works, w)
+	p.producer.mu.unlock()
+	if p.script.Start != nil {
+		if err := p.script.Start(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	if p.script.Final {
+		return w, nil
+	}
+	return streamRun{w, w.Output}, nil
+}

@@ -1,0 +1,176 @@
+package registrytest
+
+import (
+	"context"
+	"time"
+
+	"afoot/registry"
+)
+
+// waitRaceCases: rule 10, a waiter that leaves against the settlement. The end
+// is either in the waiter's hands or in a notice, never in both or in neither.
+func waitRaceCases() []testCase {
+	many := Options{MaxTasksPerOwner: rounds}
+	return []testCase{
+		{name: "a waiter that left before settlement swallows no notice", run: leftBefore},
+		{name: "a waiter that leaves after settlement gets its result", options: many, run: leftAfter},
+		{name: "leaving in the same instant as settlement", options: many, run: leftSameInstant},
+		{name: "timing out in the same instant as settlement", options: many, run: timedOutSameInstant},
+		{name: "several waiters of whom some leave in the instant of settlement", options: many, run: someLeave},
+		{name: "starting a wait in the instant of settlement", options: many, run: waitsSameInstant},
+	}
+}
+
+// rounds is how often a race is run, to meet its orders.
+const rounds = 200
+
+func leftBefore(w *world) {
+	work := w.start(alice(), Script{})
+	c := w.reading(work, registry.ReadOptions{Wait: time.Minute})
+	c.leave()
+	w.settled()
+	_, err := c.result()
+	w.is.ErrorIs(err, context.Canceled)
+	work.Output.Append("abc")
+	work.Complete("")
+	w.tale(work, registry.ChangeRegistered, registry.ChangeSettled, notice)
+	w.is.Equal("abc", w.take(work).Text)
+}
+
+// leftAfter: settle has returned, so the waiter has been promised the result,
+// although it had no chance yet to run.
+func leftAfter(w *world) {
+	for range rounds {
+		work := w.start(alice(), Script{})
+		c := w.reading(work, registry.ReadOptions{Wait: time.Minute})
+		work.Complete("")
+		c.leave()
+		d, err := c.result()
+		w.is.NoError(err, "the terminal snapshot wins")
+		w.is.Equal(registry.StatusCompleted, d.Snapshot.Status)
+		w.notices(work, 0)
+		d.Abandon()
+		w.notices(work, 1)
+	}
+}
+
+// eitherWay ends a read of a settled task whose race is over: confirmed, it
+// leaves no notice, abandoned or lost exactly one.
+func (w *world) eitherWay(work *Work, c *call[*registry.Delivery], confirm bool) {
+	w.t.Helper()
+	d, err := c.result()
+	switch {
+	case err != nil:
+		w.is.ErrorIs(err, context.Canceled)
+		w.tale(work, registry.ChangeRegistered, registry.ChangeSettled, notice)
+	case !d.Snapshot.Status.Terminal():
+		w.is.NoError(d.Confirm())
+		w.tale(work, registry.ChangeRegistered, registry.ChangeSettled, notice)
+	case confirm:
+		w.notices(work, 0)
+		w.is.NoError(d.Confirm())
+		w.tale(work, registry.ChangeRegistered, registry.ChangeSettled, registry.ChangeReported)
+	default:
+		w.notices(work, 0)
+		d.Abandon()
+		w.tale(work, registry.ChangeRegistered, registry.ChangeSettled, notice)
+	}
+}
+
+func leftSameInstant(w *world) {
+	for i := range rounds {
+		work := w.start(alice(), Script{})
+		c := w.reading(work, registry.ReadOptions{Wait: time.Minute})
+		go work.Complete("")
+		go c.leave()
+		w.settled()
+		w.eitherWay(work, c, i%2 == 0)
+	}
+}
+
+func timedOutSameInstant(w *world) {
+	for i := range rounds {
+		work := w.start(alice(), Script{})
+		go func() {
+			time.Sleep(time.Second)
+			work.Complete("")
+		}()
+		c := w.reading(work, registry.ReadOptions{Wait: time.Second})
+		w.pass(time.Second)
+		w.is.True(c.returned())
+		if d, err := c.result(); err == nil && !d.Snapshot.Status.Terminal() {
+			w.is.False(d.EOF)
+			w.is.False(d.Snapshot.Reported)
+			w.is.True(d.Snapshot.FinishedAt.IsZero())
+		}
+		w.eitherWay(work, c, i%2 == 0)
+	}
+}
+
+func someLeave(w *world) {
+	for i := range rounds {
+		work := w.start(alice(), Script{})
+		var calls []*call[*registry.Delivery]
+		for range 4 {
+			calls = append(calls, w.reading(work, registry.ReadOptions{Wait: time.Minute}))
+		}
+		go work.Complete("")
+		for _, c := range calls[:3] {
+			go c.leave()
+		}
+		// The answers come one after another; only the stayer's may be written.
+		confirmed := false
+		for left := len(calls); left > 0; {
+			w.settled()
+			progress := false
+			for j, c := range calls {
+				if c == nil || !c.returned() {
+					continue
+				}
+				calls[j], progress = nil, true
+				left--
+				d, err := c.result()
+				if err != nil {
+					w.is.NotEqual(3, j, "the stayer lost its wait: %v", err)
+					continue
+				}
+				w.is.True(d.EOF)
+				if j == 3 && i%2 == 0 {
+					w.is.NoError(d.Confirm())
+					confirmed = true
+				} else {
+					d.Abandon()
+				}
+			}
+			w.is.True(progress, "a read is still blocked")
+		}
+		if confirmed {
+			w.tale(work, registry.ChangeRegistered, registry.ChangeSettled, registry.ChangeReported)
+		} else {
+			w.tale(work, registry.ChangeRegistered, registry.ChangeSettled, notice)
+		}
+	}
+}
+
+// waitsSameInstant: a wait that comes just after the settlement is no promise, so
+// the notice may be out before its answer; it must not be lost, nor come twice.
+func waitsSameInstant(w *world) {
+	for i := range rounds {
+		work := w.start(alice(), Script{})
+		go work.Complete("")
+		c := begin(w.ctx, func(ctx context.Context) (*registry.Delivery, error) {
+			return w.Read(ctx, alice(), work.ID, registry.ReadOptions{Wait: time.Minute})
+		})
+		d := w.delivered(c)
+		w.is.True(d.EOF)
+		if i%2 == 0 {
+			d.Abandon()
+			w.notices(work, 1)
+		} else {
+			w.is.NoError(d.Confirm())
+			w.settled()
+			w.is.LessOrEqual(w.log.count(work.ID, notice), 1)
+			w.is.True(w.get(work).Reported)
+		}
+	}
+}

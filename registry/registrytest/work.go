@@ -1,0 +1,105 @@
+package registrytest
+
+import (
+	"encoding/json"
+
+	"afoot/registry"
+)
+
+// Work is one start of a [Producer]: the [registry.Run] that the service holds,
+// and the handle by which the case moves it.
+type Work struct {
+	// ID and Owner are what the launch said; Spec is what was asked for.
+	ID    registry.ID
+	Owner registry.Owner
+	Spec  registry.Spec
+	// Output is the stream; work of a Final script has none to show.
+	Output *Output
+
+	producer *Producer
+	script   Script
+	settle   func(registry.Outcome, error)
+
+	mu       lock
+	reasons  []string
+	discards int
+}
+
+// streamRun is work whose output arrives while it lives.
+type streamRun struct {
+	*Work
+	*Output
+}
+
+// Settle ends the output, then reports the outcome. It may be called again: the
+// service must ignore all but the first.
+func (w *Work) Settle(outcome registry.Outcome) {
+	w.Output.End()
+	w.settle(outcome, nil)
+}
+
+// Complete settles with status completed and a detail.
+func (w *Work) Complete(detail string) {
+	w.Settle(registry.Outcome{Status: registry.StatusCompleted, Detail: detail})
+}
+
+// Break settles with a broken promise.
+func (w *Work) Break(reason error) {
+	w.Output.End()
+	w.settle(registry.Outcome{}, reason)
+}
+
+// SettleBusy settles while work and output are locked, as a producer does that
+// reports from inside its own critical section.
+func (w *Work) SettleBusy(outcome registry.Outcome) {
+	w.Output.End()
+	w.mu.lock()
+	w.Output.mu.lock()
+	w.settle(outcome, nil)
+	w.Output.mu.unlock()
+	w.mu.unlock()
+}
+
+// Cancels gives the reasons of all cancels so far, in order.
+func (w *Work) Cancels() []string {
+	w.mu.lock()
+	defer w.mu.unlock()
+	return append([]string(nil), w.reasons...)
+}
+
+// Discards counts how often the stored output was given back.
+func (w *Work) Discards() int {
+	w.mu.lock()
+	defer w.mu.unlock()
+	return w.discards
+}
+
+// Cancel is part of [registry.Run].
+func (w *Work) Cancel(reason string) error {
+	w.mu.lock()
+	w.reasons = append(w.reasons, reason)
+	w.mu.unlock()
+	if w.producer.isRetired() {
+		w.Settle(registry.Outcome{Status: registry.StatusKilled, Detail: "retired"})
+		return nil
+	}
+	if w.script.Cancel == nil {
+		return nil
+	}
+	return w.script.Cancel(w, reason)
+}
+
+// Request is part of [registry.Run]: the fields of the spec.
+func (w *Work) Request() (json.RawMessage, error) {
+	w.mu.lock()
+	defer w.mu.unlock()
+	return w.Spec.Fields, nil
+}
+
+// Discard is part of [registry.Run].
+func (w *Work) Discard() error {
+	w.mu.lock()
+	defer w.mu.unlock()
+	w.discards++
+	return nil
+}
