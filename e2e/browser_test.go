@@ -14,15 +14,15 @@ import (
 )
 
 // signInLink gives what `afoot open` prints.
-func signInLink(t testing.TB, d *daemon, session string) string {
-	t.Helper()
+func (d *daemon) signInLink(session string) string {
+	d.t.Helper()
 	out, errs, code := d.command("open", "--session", session)
-	require.Zero(t, code, "%s", errs)
+	require.Zero(d.t, code, "%s", errs)
 	link := strings.TrimSpace(out)
 	parsed, err := url.Parse(link)
-	require.NoError(t, err)
-	require.NotEmpty(t, parsed.Fragment, "the code travels in the fragment")
-	require.Empty(t, parsed.RawQuery)
+	require.NoError(d.t, err)
+	require.NotEmpty(d.t, parsed.Fragment, "the code travels in the fragment")
+	require.Empty(d.t, parsed.RawQuery)
 	return link
 }
 
@@ -33,7 +33,7 @@ func TestPage(t *testing.T) {
 	b := openBrowser(t)
 	d := serve(t)
 	base, c := "http://"+d.addr, d.as("page")
-	link := signInLink(t, d, "page")
+	link := d.signInLink("page")
 
 	b.do(chromedp.Navigate(link))
 	b.shows("#list-empty", "No tasks yet")
@@ -101,7 +101,7 @@ func TestPage(t *testing.T) {
 	b.clean(base)
 
 	// A link works once; another tab is somebody else.
-	again := newTab(t, b.ctx)
+	again := newTab(b.ctx, t)
 	again.do(chromedp.Navigate(link))
 	again.shows("main[data-for=outside]", "afoot open")
 	eventually(t, 10*time.Second, "the page says why", func() bool {
@@ -128,9 +128,9 @@ func TestPageStaysConnected(t *testing.T) {
 		kept := ask[string](b, `JSON.parse(sessionStorage.getItem("afoot.token"))?.token ?? ""`)
 		return kept != "" && kept != short
 	})
-	require.Equal(t, "", ask[string](b, `document.querySelector("#token").value`))
+	require.Empty(t, ask[string](b, `document.querySelector("#token").value`))
 	// From here on with a token that outlives the rest.
-	b.do(chromedp.Navigate(signInLink(t, d, "stay")))
+	b.do(chromedp.Navigate(d.signInLink("stay")))
 	c := d.as("stay")
 	first := c.start(t, "true", fields{"label": "before"})
 	b.shows("#tasks", first.ID)

@@ -50,7 +50,7 @@ func openBrowser(t *testing.T) *tab {
 		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
-	b := newTab(t, ctx)
+	b := newTab(ctx, t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
 		defer cancel()
@@ -63,7 +63,7 @@ func openBrowser(t *testing.T) *tab {
 
 // newTab opens a tab: the first one of a browser, or one more of the browser that
 // parent holds.
-func newTab(t testing.TB, parent context.Context) *tab {
+func newTab(parent context.Context, t testing.TB) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(parent)
 	t.Cleanup(cancel)

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -16,9 +17,7 @@ import (
 func get(t *testing.T, method, target string, header http.Header) *http.Response {
 	t.Helper()
 	r := httptest.NewRequest(method, target, nil)
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	w := httptest.NewRecorder()
 	web.Handler().ServeHTTP(w, r)
 	return w.Result()

@@ -28,7 +28,7 @@ func endedMemory(ctx context.Context, o options, t *table) (err error) {
 	if err != nil {
 		return err
 	}
-	sink, err := output.NewSink(nil)
+	sink, err := output.NewSink()
 	if err != nil {
 		return err
 	}
