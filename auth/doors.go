@@ -10,6 +10,9 @@ import (
 // is looked at: the Host must be this server's, against DNS rebinding, and an
 // Origin, if there is one, must be this server's own or a listed one, against
 // other sites' pages. The same holds on a Unix socket.
+//
+// The http.Server needs DisableGeneralOptionsHandler, or it answers "OPTIONS *"
+// before any handler is asked.
 type Doors struct {
 	// Hosts are the names besides the loopback ones that the server answers for.
 	// Port, case and one trailing dot don't count.

@@ -120,7 +120,8 @@ func (j *jwksURL) run(ctx context.Context, last error) {
 }
 
 // pause is the time to the next fetch: the interval after a good one; after a
-// failed one the retry time, doubled each time up to the interval.
+// failed one the retry time, doubled each time up to the interval and then from
+// its beginning again.
 func (j *jwksURL) pause(before time.Duration, err error) time.Duration {
 	if err == nil {
 		return j.refresh
