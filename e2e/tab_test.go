@@ -63,12 +63,12 @@ func openBrowser(t *testing.T) *tab {
 
 // newTab opens a tab: the first one of a browser, or one more of the browser that
 // parent holds.
-func newTab(parent context.Context, t testing.TB) *tab {
-	t.Helper()
+func newTab(parent context.Context, tb testing.TB) *tab {
+	tb.Helper()
 	ctx, cancel := chromedp.NewContext(parent)
-	t.Cleanup(cancel)
-	b := &tab{t: t, ctx: ctx}
-	require.NoError(t, chromedp.Listen(ctx, b.heard))
+	tb.Cleanup(cancel)
+	b := &tab{t: tb, ctx: ctx}
+	require.NoError(tb, chromedp.Listen(ctx, b.heard))
 	for _, enable := range []chromedp.Action[chromedp.Void]{
 		command(network.Enable, network.EnableParams{}), command(log.Enable, cdp.Empty{}), command(runtime.Enable, cdp.Empty{}),
 	} {
