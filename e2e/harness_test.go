@@ -232,14 +232,13 @@ func (d *daemon) logTail(n int) string {
 	return string(data)
 }
 
-// command runs another command of the binary with the daemon's environment and
-// gives its standard output.
+// command runs another command of the binary and gives what it printed. Of the
+// daemon it is told the state directory alone: address and secret it must find.
 func (d *daemon) command(args ...string) (stdout, stderr string, code int) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Env, cmd.Dir = d.env, d.work
+	cmd := d.commandContext(ctx, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -248,6 +247,18 @@ func (d *daemon) command(args ...string) (stdout, stderr string, code int) {
 		require.NoError(d.t, err)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// commandContext makes the command without running it.
+func (d *daemon) commandContext(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Dir = d.work
+	for _, kv := range d.env {
+		if !strings.HasPrefix(kv, "AFOOT_") || strings.HasPrefix(kv, "AFOOT_STATE_DIR=") {
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
+	return cmd
 }
 
 // nextPort walks through ports below the range from which outgoing connections
