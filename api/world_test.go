@@ -1,0 +1,254 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"afoot/api"
+	"afoot/api/wire"
+	"afoot/auth"
+	"afoot/registry"
+	"afoot/registry/inmem"
+	"afoot/registry/registrytest"
+	"afoot/sse"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a whole daemon but for its processes: scripted work stands for them
+// under the kind bash.
+type world struct {
+	t         *testing.T
+	is        *require.Assertions
+	service   *inmem.Service
+	jobs      *registrytest.Producer
+	authority *auth.Authority
+	hub       *sse.Hub
+	server    *httptest.Server
+	log       *logBuffer
+	// token is used when a request names none.
+	token string
+}
+
+type ctx = context.Context
+
+type setup struct {
+	api   api.Config
+	inmem inmem.Config
+	sse   sse.Config
+	auth  auth.Config
+}
+
+func newWorld(t *testing.T, change ...func(*setup)) *world {
+	t.Helper()
+	w := &world{t: t, is: require.New(t), jobs: registrytest.NewProducer(), log: &logBuffer{}}
+	var s setup
+	s.auth.SecretFile = filepath.Join(t.TempDir(), "state", "secret")
+	s.sse.Coalesce = time.Millisecond
+	s.api.Logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	for _, c := range change {
+		c(&s)
+	}
+	_, err := auth.EnsureSecret(s.auth.SecretFile)
+	w.is.NoError(err)
+	w.authority, err = auth.New(s.auth)
+	w.is.NoError(err)
+	w.service, w.hub = inmem.New(s.inmem), sse.NewHub(s.sse)
+	w.service.AttachController("api", registry.AllOwners())
+	w.service.AttachProducer("bash", w.jobs)
+	if s.api.Service == nil {
+		s.api.Service = w.service
+	}
+	s.api.Authority, s.api.Hub, s.api.Counts = w.authority, w.hub, w.service.Counts
+	a, err := api.New(s.api)
+	w.is.NoError(err)
+	w.server = httptest.NewServer(a.Handler())
+	w.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead | auth.TasksWrite}, time.Hour)
+	t.Cleanup(func() {
+		w.jobs.Retire()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		w.is.NoError(w.hub.Close(ctx, sse.ByeShutdown))
+		w.is.NoError(w.service.Close(ctx))
+		w.server.Close()
+		a.Close()
+		w.is.NoError(w.authority.Close())
+	})
+	return w
+}
+
+func (w *world) mint(claims auth.Claims, ttl time.Duration) string {
+	w.t.Helper()
+	token, _, err := w.authority.Mint(claims, ttl)
+	w.is.NoError(err)
+	return token
+}
+
+// as gives the same world, seen by the holder of another token.
+func (w *world) as(claims auth.Claims) *world {
+	other := *w
+	other.token = w.mint(claims, time.Hour)
+	return &other
+}
+
+// answer is a whole answer.
+type answer struct {
+	w      *world
+	status int
+	header http.Header
+	body   []byte
+}
+
+// request makes a request. Headers are pairs of name and value; an empty value
+// takes the header away.
+func (w *world) request(ctx context.Context, method, path, body string, headers ...string) *http.Request {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, w.server.URL+path, strings.NewReader(body))
+	w.is.NoError(err)
+	r.Header.Set("Authorization", "Bearer "+w.token)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		switch {
+		case headers[i] == "Host":
+			r.Host = headers[i+1]
+		case headers[i+1] == "":
+			r.Header.Del(headers[i])
+		default:
+			r.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	return r
+}
+
+func (w *world) call(method, path, body string, headers ...string) answer {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	res, err := w.server.Client().Do(w.request(ctx, method, path, body, headers...))
+	w.is.NoError(err)
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	w.is.NoError(err)
+	return answer{w: w, status: res.StatusCode, header: res.Header, body: data}
+}
+
+func (w *world) get(path string, headers ...string) answer {
+	w.t.Helper()
+	return w.call(http.MethodGet, path, "", headers...)
+}
+
+// ok asserts a status and gives the answer on.
+func (a answer) ok(status int) answer {
+	a.w.t.Helper()
+	a.w.is.Equal(status, a.status, "%s", a.body)
+	return a
+}
+
+// into decodes the body.
+func into[T any](a answer) T {
+	a.w.t.Helper()
+	var v T
+	d := json.NewDecoder(bytes.NewReader(a.body))
+	d.DisallowUnknownFields()
+	a.w.is.NoError(d.Decode(&v), "%s", a.body)
+	return v
+}
+
+// refused asserts a problem with a status and code and gives it.
+func (a answer) refused(status int, code string) wire.Problem {
+	a.w.t.Helper()
+	a.w.is.Equal(status, a.status, "%s", a.body)
+	a.w.is.Equal("application/problem+json", a.header.Get("Content-Type"))
+	p := into[wire.Problem](a)
+	a.w.is.Equal(code, string(p.Code), "%s", a.body)
+	a.w.is.Equal(status, p.Status)
+	a.w.is.Equal("urn:afoot:problem:"+code, p.Type)
+	a.w.is.NotEmpty(p.Title)
+	a.w.is.NotEmpty(p.Detail)
+	a.w.is.Equal(a.header.Get("X-Request-Id"), p.RequestId)
+	return p
+}
+
+// start starts scripted work and gives its handle.
+func (w *world) start(s registrytest.Script, headers ...string) *registrytest.Work {
+	w.t.Helper()
+	snap := into[wire.Snapshot](w.call(http.MethodPost, "/tasks", w.body(s), headers...).ok(http.StatusCreated))
+	work := w.jobs.Work(registry.ID(snap.Id))
+	w.is.NotNil(work)
+	return work
+}
+
+// body is a request that starts scripted work.
+func (w *world) body(s registrytest.Script) string {
+	var fields map[string]any
+	w.is.NoError(json.Unmarshal(w.jobs.Fields(s), &fields))
+	fields["kind"], fields["command"] = "bash", "scripted"
+	b, err := json.Marshal(fields)
+	w.is.NoError(err)
+	return string(b)
+}
+
+// ended starts work that has printed text and completed.
+func (w *world) ended(text string) *registrytest.Work {
+	w.t.Helper()
+	work := w.start(registrytest.Script{})
+	work.Output.Append(text)
+	work.Complete("exit code: 0")
+	return work
+}
+
+// snapshot looks at a task inside.
+func (w *world) snapshot(id registry.ID) registry.Snapshot {
+	w.t.Helper()
+	s, err := w.service.Get(context.Background(), registry.Caller{Session: "alice"}, id)
+	w.is.NoError(err)
+	return s
+}
+
+// eventually waits for a fact.
+func (w *world) eventually(fact func() bool, what string) {
+	w.t.Helper()
+	w.is.Eventually(fact, 10*time.Second, time.Millisecond, what)
+}
+
+// waiters waits until so many waits are blocked on a task.
+func (w *world) waiters(id registry.ID, n int) {
+	w.t.Helper()
+	w.eventually(func() bool {
+		d, err := w.service.Describe(context.Background(), registry.Caller{Session: "alice"}, id)
+		return err == nil && d.Waiters == n
+	}, "waiters")
+}
+
+// logBuffer is a log that can be read while it is written.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
