@@ -48,9 +48,10 @@ type Launch struct {
 	ID    ID
 	Owner Owner
 	// Settle reports the end, once the run has released its resources. It may be
-	// called from any goroutine, also before Start returns; it does not call back
-	// into the run, and returns when waiters are released. Only the first call counts. A non-nil error is
-	// a broken promise and settles the task as failed with that reason.
+	// called from any goroutine, also before Start returns, but with no lock of the
+	// run held: it asks a [Stream] for its size. Only the first call counts. A
+	// non-nil error is a broken promise and settles the task as failed with that
+	// reason.
 	Settle func(Outcome, error)
 }
 

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -38,11 +39,14 @@ func (s Snapshot) Settled(o Outcome, at time.Time) (Snapshot, bool) {
 	return s, true
 }
 
+// oneLine folds white space, so that a reason can be a detail.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
 // Kept gives the outcome that counts: o itself, or a failure with the reason
 // when the producer broke its promise.
 func (o Outcome) Kept(broken error) Outcome {
 	if broken != nil {
-		return Outcome{Status: StatusFailed, Detail: "producer failed: " + broken.Error(), Output: o.Output}
+		return Outcome{Status: StatusFailed, Detail: "producer failed: " + oneLine(broken.Error()), Output: o.Output}
 	}
 	if !o.Status.Terminal() {
 		return Outcome{Status: StatusFailed, Detail: fmt.Sprintf("producer reported the non-terminal status %q", o.Status), Output: o.Output}

@@ -4,6 +4,9 @@ import "afoot/registry"
 
 // findLocked looks a task up for a caller: the fence of every verb.
 func (s *Service) findLocked(caller registry.Caller, id registry.ID) (*record, error) {
+	if _, err := s.agentLocked(caller); err != nil {
+		return nil, err
+	}
 	r := s.records[id]
 	if r == nil {
 		if kind, n, ok := id.Parse(); ok && s.numbers[kind] != nil && s.numbers[kind].published(n) {

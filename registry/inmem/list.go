@@ -50,7 +50,10 @@ func (s *Service) List(_ context.Context, caller registry.Caller, opts registry.
 	if opts.Status != "" && !opts.Status.Valid() {
 		return registry.List{}, registry.Errorf(registry.CodeInvalid, "status must be running, stopping, completed, killed or failed")
 	}
-	views, more := s.viewsAfter(caller, opts, after)
+	views, more, err := s.viewsAfter(caller, opts, after)
+	if err != nil {
+		return registry.List{}, err
+	}
 	out := registry.List{Tasks: make([]registry.Snapshot, len(views.views))}
 	for i, v := range views.views {
 		out.Tasks[i] = v.fill()
@@ -66,9 +69,12 @@ type viewPage struct {
 	last  uint64
 }
 
-func (s *Service) viewsAfter(caller registry.Caller, opts registry.ListOptions, after uint64) (page viewPage, more bool) {
+func (s *Service) viewsAfter(caller registry.Caller, opts registry.ListOptions, after uint64) (page viewPage, more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if _, err := s.agentLocked(caller); err != nil {
+		return viewPage{}, false, err
+	}
 	own, nobodys := s.tasksAfterLocked(caller.Session, after), []*record(nil)
 	if caller.Session != "" {
 		nobodys = s.tasksAfterLocked("", after)
@@ -84,11 +90,11 @@ func (s *Service) viewsAfter(caller registry.Caller, opts registry.ListOptions, 
 			continue
 		}
 		if opts.Limit > 0 && len(page.views) == opts.Limit {
-			return page, true
+			return page, true, nil
 		}
 		page.views, page.last = append(page.views, r.viewLocked()), r.seq
 	}
-	return page, false
+	return page, false, nil
 }
 
 func (s *Service) tasksAfterLocked(name string, after uint64) []*record {

@@ -16,7 +16,8 @@ func newNumbers() *numbers { return &numbers{pending: map[uint64]struct{}{}} }
 func (n *numbers) reserve() uint64 {
 	var got uint64
 	if len(n.free) > 0 {
-		got, n.free = n.free[0], slices.Delete(n.free, 0, 1)
+		got = n.free[0]
+		n.free = slices.Delete(n.free, 0, 1)
 	} else {
 		n.last++
 		got = n.last
