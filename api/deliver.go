@@ -30,7 +30,7 @@ func (c *call) deliver(r *http.Request, d *registry.Delivery, how reading) error
 func (c *call) send(r *http.Request, read registry.Read, how reading) error {
 	h := c.Header()
 	h.Set("Cache-Control", "no-store")
-	h.Set("Vary", "Accept")
+	h.Add("Vary", "Accept")
 	h.Set("Afoot-Offset", strconv.FormatInt(read.Offset, 10))
 	h.Set("Afoot-Next-Offset", strconv.FormatInt(read.NextOffset, 10))
 	h.Set("Afoot-Eof", strconv.FormatBool(read.EOF))

@@ -8,8 +8,9 @@ import (
 )
 
 // done hands an end that is due to the stream of the session that started the task.
-func (a *API) done(n registry.Notice) {
-	s := n.Snapshot
+func (a *API) done(n registry.Notice) { a.announce(n.Snapshot) }
+
+func (a *API) announce(s registry.Snapshot) {
 	a.hub.Append(s.Owner.Session, sse.Notice{
 		Key:   string(s.ID),
 		Owner: ownerName(s.Owner),
@@ -20,22 +21,28 @@ func (a *API) done(n registry.Notice) {
 }
 
 // changed keeps the streams true to the records, and tells them that a look is
-// worth while.
+// worth while. A held notice is taken back until it is due again: it then has a
+// new number, so that numbers still rise.
 func (a *API) changed(ch registry.Change) {
 	s := ch.Snapshot
 	switch ch.Type {
 	case registry.ChangeSettled:
 		a.metrics.settled(s)
-	case registry.ChangeReported, registry.ChangeRemoved:
+	case registry.ChangeHeld, registry.ChangeReported, registry.ChangeRemoved:
 		a.hub.Withdraw(s.Owner.Session, string(s.ID))
+	case registry.ChangeDue:
+		a.announce(s)
 	case registry.ChangeOwnerGone:
 		a.hub.DropOwner(s.Owner.Session, ownerName(s.Owner))
+	case registry.ChangeRegistered, registry.ChangeStopping:
 	}
-	if s.Owner.Unowned() {
+	switch {
+	case !ch.Type.Visible():
+	case s.Owner.Unowned():
 		a.hub.PokeAll("")
-		return
+	default:
+		a.hub.Poke(s.Owner.Session, s.Owner.Agent)
 	}
-	a.hub.Poke(s.Owner.Session, s.Owner.Agent)
 }
 
 // ownerName is the exact owner as the streams compare it.
