@@ -10,35 +10,35 @@ import (
 func (s *Service) Read(ctx context.Context, caller registry.Caller, id registry.ID, opts registry.ReadOptions) (*registry.Delivery, error) {
 	s.mu.Lock()
 	r, err := s.findLocked(caller, id)
-	s.mu.Unlock()
 	if err != nil {
+		s.mu.Unlock()
 		return nil, err
 	}
-	claimed := false
+	w := s.enlistLocked(r)
+	s.mu.Unlock()
+	s.dispatch()
 	if opts.Wait > 0 {
-		if claimed, err = s.awaitEnd(ctx, r, opts.Wait); err != nil {
-			return nil, err
-		}
+		err = s.awaitEnd(ctx, r, w, opts.Wait)
 	}
-	if err := s.takeTurn(ctx, r); err != nil {
-		s.drop(r, claimed)
+	if err == nil {
+		err = s.takeTurn(ctx, r)
+	}
+	if err != nil {
+		s.leave(r, w)
 		return nil, err
 	}
-	return s.deliver(caller, r, claimed, opts)
+	return s.deliver(caller, r, w, opts)
 }
 
 // deliver makes the answer of a read that has its turn.
-func (s *Service) deliver(caller registry.Caller, r *record, claimed bool, opts registry.ReadOptions) (*registry.Delivery, error) {
+func (s *Service) deliver(caller registry.Caller, r *record, w *waiter, opts registry.ReadOptions) (*registry.Delivery, error) {
 	s.mu.Lock()
+	claimed := r.dismissLocked(w)
 	if r.removed {
 		_, err := s.findLocked(caller, r.snap.ID)
 		r.turn.passLocked()
 		s.mu.Unlock()
 		return nil, err
-	}
-	if r.snap.Status.Terminal() && !claimed {
-		s.claimLocked(r)
-		claimed = true
 	}
 	if h := r.handout; h != nil && !opts.Explicit {
 		s.renewLocked(r, h)
@@ -48,7 +48,6 @@ func (s *Service) deliver(caller registry.Caller, r *record, claimed bool, opts 
 		cursor = 0 // a final output is the same at each read
 	}
 	s.mu.Unlock()
-	s.dispatch()
 
 	read, err := v.read(cursor, opts.LimitBytes)
 	if err != nil {
@@ -95,16 +94,6 @@ func (s *Service) endTurn(r *record, apply func()) error {
 	s.mu.Unlock()
 	s.dispatch()
 	return nil
-}
-
-func (s *Service) drop(r *record, claimed bool) {
-	if !claimed {
-		return
-	}
-	s.mu.Lock()
-	s.dropClaimLocked(r)
-	s.mu.Unlock()
-	s.dispatch()
 }
 
 // read gives the piece of output from the cursor on, with the facts of the view.

@@ -6,27 +6,50 @@ import (
 	"time"
 )
 
-// waiter is a consuming read that waits for the end. Settlement promises its
-// result to it: the waiter then holds a claim, whatever else happened.
+// waiter is a consuming read on its way. While it is enlisted settlement promises
+// its result to it: the read then holds a claim, whatever else happened.
 type waiter struct {
 	settled  chan struct{}
 	promised bool
 }
 
-// awaitEnd blocks until r has settled, the time is over, ctx has ended or the
-// service closes. Promised says that the caller holds a claim on the end. A
-// cancelled wait is only an error when nothing was promised.
-func (s *Service) awaitEnd(ctx context.Context, r *record, most time.Duration) (promised bool, err error) {
+// enlistLocked makes a read one that settlement promises its result to. One that
+// comes after the end claims it at once.
+func (s *Service) enlistLocked(r *record) *waiter {
 	w := &waiter{settled: make(chan struct{})}
-	s.mu.Lock()
-	if r.snap.Status.Terminal() || r.removed {
-		s.mu.Unlock()
-		return false, nil
+	if r.snap.Status.Terminal() {
+		w.promised = true
+		close(w.settled)
+		s.claimLocked(r)
+	} else {
+		r.waiters = append(r.waiters, w)
 	}
-	r.waiters = append(r.waiters, w)
-	r.blocked++
-	s.mu.Unlock()
+	return w
+}
 
+// dismissLocked ends the enlistment and reports whether the read holds a claim.
+func (r *record) dismissLocked(w *waiter) (claimed bool) {
+	if i := slices.Index(r.waiters, w); i >= 0 {
+		r.waiters = slices.Delete(r.waiters, i, i+1)
+	}
+	return w.promised
+}
+
+// leave ends a read that answers nothing.
+func (s *Service) leave(r *record, w *waiter) {
+	s.mu.Lock()
+	if r.dismissLocked(w) {
+		s.dropClaimLocked(r)
+	}
+	s.mu.Unlock()
+	s.dispatch()
+}
+
+// awaitEnd blocks until r has settled, the time is over, ctx has ended or the
+// service closes. A cancelled wait is only an error when nothing was promised.
+func (s *Service) awaitEnd(ctx context.Context, r *record, w *waiter, most time.Duration) error {
+	s.countBlocked(r, 1)
+	defer s.countBlocked(r, -1)
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
@@ -34,19 +57,19 @@ func (s *Service) awaitEnd(ctx context.Context, r *record, most time.Duration) (
 	case <-timer.C:
 	case <-s.closing:
 	case <-ctx.Done():
-		err = ctx.Err()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !w.promised {
+			return ctx.Err()
+		}
 	}
+	return nil
+}
 
+func (s *Service) countBlocked(r *record, delta int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.blocked--
-	if w.promised {
-		return true, nil
-	}
-	if i := slices.Index(r.waiters, w); i >= 0 {
-		r.waiters = slices.Delete(r.waiters, i, i+1)
-	}
-	return false, err
+	r.blocked += delta
 }
 
 // settledLocked gives a channel that is closed when r is terminal.
