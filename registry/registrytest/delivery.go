@@ -69,7 +69,7 @@ func (w *world) promised(work *Work, o registry.ReadOptions) *registry.Delivery 
 	work.Complete("exit code: 0")
 	d := w.delivered(c)
 	w.is.Equal(registry.StatusCompleted, d.Snapshot.Status)
-	w.is.True(d.Snapshot.Reported)
+	w.is.Equal(!o.Explicit, d.Snapshot.Reported, "the answer shows what its delivery brings about")
 	return d
 }
 

@@ -2,6 +2,7 @@ package registrytest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"afoot/registry"
@@ -84,18 +85,21 @@ func killBusyCancel(w *world) {
 	w.is.Equal(registry.StatusRunning, w.get(work).Status, "nothing is marked before the producer has agreed")
 	work.Complete("")
 	w.settled()
-	w.is.Equal(registry.StatusCompleted, w.get(work).Status)
 	busy.open()
 	k, err := c.result()
 	w.is.NoError(err)
+	w.settled()
 	w.is.True(k.of.Reported)
 	w.is.True(w.get(work).Reported)
+	w.is.Equal(registry.StatusCompleted, w.get(work).Status)
 	if k.outcome == registry.KillRequested {
 		w.notices(work, 0)
 	} else {
 		w.is.LessOrEqual(w.log.count(work.ID, notice), 1)
 	}
-	w.is.Zero(w.log.count(work.ID, registry.ChangeStopping), "what has ended does not stop")
+	story := w.log.story(work.ID)
+	ended := slices.Index(story, registry.ChangeSettled)
+	w.is.NotContains(story[ended:], registry.ChangeStopping, "what has ended does not stop")
 }
 
 func killDuringLive(w *world) {

@@ -8,8 +8,8 @@ import (
 )
 
 // lock is a mutex that a synctest bubble can see: who waits for it is durably
-// blocked. A forbidden call back into work that holds its lock is therefore
-// reported as a deadlock at once, not as a test that hangs.
+// blocked. A forbidden call back into work that holds its lock therefore shows at
+// once, and not as a test that hangs.
 type lock chan struct{}
 
 func newLock() lock    { return make(lock, 1) }

@@ -23,6 +23,9 @@ type Script struct {
 	// Cancel can refuse, or settle the work at once. Without it a cancel is only
 	// noted, and settling is left to the case.
 	Cancel func(w *Work, reason string) error
+	// Leftovers makes stream work that outlives its end, and is asked to end what is
+	// left: see [registry.Leftovers].
+	Leftovers func(reason string) (gone <-chan struct{})
 }
 
 // Producer is a [registry.Producer] under full control of its case. The fields
@@ -133,8 +136,11 @@ func (p *plan) Start(ctx context.Context, launch registry.Launch) (registry.Run,
 			return nil, err
 		}
 	}
-	if p.script.Final {
+	switch {
+	case p.script.Final:
 		return w, nil
+	case p.script.Leftovers != nil:
+		return leftoverRun{streamRun{w, w.Output}}, nil
 	}
 	return streamRun{w, w.Output}, nil
 }

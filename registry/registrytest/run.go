@@ -68,6 +68,8 @@ func groups() []group {
 		{"turn", turnCases()},
 		{"ack", ackCases()},
 		{"ack hold", ackHoldCases()},
+		{"held notice", heldCases()},
+		{"leftovers", leftoverCases()},
 		{"wait", waitCases()},
 		{"wait races", waitRaceCases()},
 		{"kill", killCases()},

@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -123,7 +124,16 @@ func settleBusy(w *world) {
 	work := w.start(alice(), Script{})
 	c := w.reading(work, registry.ReadOptions{Wait: time.Minute})
 	work.Output.Append("abc")
-	work.SettleBusy(registry.Outcome{Status: registry.StatusCompleted})
+	work.Output.End()
+	release := work.Busy()
+	settling := begin(w.ctx, func(context.Context) (struct{}, error) {
+		work.settle(registry.Outcome{Status: registry.StatusCompleted}, nil)
+		return struct{}{}, nil
+	})
+	w.settled()
+	returned := settling.returned()
+	release()
+	w.is.True(returned, "settle waited for the run that called it")
 	d := w.delivered(c)
 	w.is.Equal("abc", d.Text)
 	d.Abandon()
@@ -137,19 +147,33 @@ func settleCommits(w *world) {
 	w.is.Equal(registry.StatusCompleted, w.get(work).Status)
 }
 
+// settleReleasesFirst allows for one waiter on whose goroutine the observers are
+// told.
 func settleReleasesFirst(w *world) {
 	work := w.start(alice(), Script{})
-	c := w.reading(work, registry.ReadOptions{Wait: time.Minute})
-	heard := make(chan bool, 1)
+	var waits []*call[registry.Read]
+	for range 4 {
+		waits = append(waits, w.looking(work, 0, time.Minute))
+	}
+	heard := make(chan int, 1)
 	w.OnChange(registry.AllOwners(), func(change registry.Change) {
 		if change.Type == registry.ChangeSettled {
 			synctest.Wait()
-			heard <- c.returned()
+			released := 0
+			for _, c := range waits {
+				if c.returned() {
+					released++
+				}
+			}
+			heard <- released
 		}
 	})
 	go work.Complete("")
-	w.is.True(<-heard, "the wait was still blocked when an observer heard of the end")
-	w.delivered(c).Abandon()
+	w.is.GreaterOrEqual(<-heard, 3, "waits were still blocked when an observer heard of the end")
+	for _, c := range waits {
+		_, err := c.result()
+		w.is.NoError(err)
+	}
 }
 
 func settleRemoved(w *world) {

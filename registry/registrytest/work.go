@@ -31,6 +31,14 @@ type streamRun struct {
 	*Output
 }
 
+// leftoverRun is work that outlives its end.
+type leftoverRun struct{ streamRun }
+
+// StopLeftovers is part of [registry.Leftovers].
+func (r leftoverRun) StopLeftovers(reason string) <-chan struct{} {
+	return r.script.Leftovers(reason)
+}
+
 // Settle ends the output, then reports the outcome. It may be called again: the
 // service must ignore all but the first.
 func (w *Work) Settle(outcome registry.Outcome) {
@@ -49,15 +57,15 @@ func (w *Work) Break(reason error) {
 	w.settle(registry.Outcome{}, reason)
 }
 
-// SettleBusy settles while work and output are locked, as a producer does that
-// reports from inside its own critical section.
-func (w *Work) SettleBusy(outcome registry.Outcome) {
-	w.Output.End()
+// Busy locks work and output until release is called, as a producer does that
+// reports from inside its own critical section. Calls of run and stream wait.
+func (w *Work) Busy() (release func()) {
 	w.mu.lock()
 	w.Output.mu.lock()
-	w.settle(outcome, nil)
-	w.Output.mu.unlock()
-	w.mu.unlock()
+	return func() {
+		w.Output.mu.unlock()
+		w.mu.unlock()
+	}
 }
 
 // Cancels gives the reasons of all cancels so far, in order.
