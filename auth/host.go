@@ -20,11 +20,11 @@ func splitHost(s string) (name, port string, ok bool) {
 		return splitIPv6(s)
 	}
 	name, port, _ = strings.Cut(s, ":")
-	if !goodPort(port) {
+	name, ok = hostName(name)
+	if !ok || !goodPort(port) {
 		return "", "", false
 	}
-	name, ok = hostName(name)
-	return name, port, ok
+	return name, port, true
 }
 
 func splitIPv6(s string) (name, port string, ok bool) {

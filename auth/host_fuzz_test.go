@@ -11,7 +11,7 @@ import (
 // FuzzHost holds the parser against the standard library's: whatever passes as
 // loopback is that for net/url too, and the one form is stable.
 func FuzzHost(f *testing.F) {
-	for _, s := range []string{"localhost", "LOCALHOST.:80", "127.0.0.1:7420", "[::1]:1", "[::ffff:127.0.0.1]", "localhost.evil.example", "user@localhost", "a_b", "[::1%25lo]", "127.1", ""} {
+	for _, s := range []string{"localhost", "LOCALHOST.:80", "127.0.0.1:7420", "[::1]:1", "[::ffff:127.0.0.1]", "localhost.evil.example", "user@localhost", "a_b", "[::1%25lo]", "127.1", ":00", ""} {
 		f.Add(s)
 	}
 	plain := regexp.MustCompile(`^[a-z0-9._:-]+$`)
