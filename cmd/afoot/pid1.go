@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // runInit is what afoot does as process 1 of a container: it runs itself once
@@ -25,7 +27,7 @@ func runInit() int {
 		Files: []uintptr{0, 1, 2},
 		// A group of its own, and the foreground of a terminal: else the terminal's
 		// signals would come twice, from the terminal and from here.
-		Sys: &syscall.SysProcAttr{Setpgid: true, Foreground: isTerminal(os.Stdin), Ctty: 0},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Foreground: foreground(), Ctty: 0},
 	})
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "afoot: start as a child of process 1: %v\n", err)
@@ -40,6 +42,13 @@ func runInit() int {
 			_ = syscall.Kill(child, sig) // it may have ended this instant
 		}
 	}
+}
+
+// foreground reports whether standard input is the terminal that this process
+// belongs to.
+func foreground() bool {
+	_, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
+	return err == nil
 }
 
 // handOn leaves out what is process 1's own affair: its dead, and the signal

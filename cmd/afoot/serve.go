@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
@@ -59,10 +58,7 @@ apart by the API, not by the operating system: all tasks run as the daemon's use
 func (a *app) serve(ctx context.Context, link bool) (err error) {
 	cfg := a.cfg
 	log := newLogger(cfg, a.stderr)
-	if err := closeInherited(); err != nil {
-		log.Warn("descriptors that were open at the start may reach tasks", logError, err)
-	}
-	ignored := catchIgnored(log)
+	ending := endingSignals()
 	if err := cfg.checkListen(); err != nil {
 		return exitError{code: exitUsage, err: err}
 	}
@@ -78,7 +74,7 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 	defer func() { err = errors.Join(err, lock.Close()) }()
 
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, endingSignals(ignored)...)
+	signal.Notify(signals, ending...)
 	defer signal.Stop(signals)
 
 	h, err := buildHouse(cfg, log)
@@ -87,18 +83,19 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 	}
 	listener, err := listen(ctx, cfg.Addr)
 	if err != nil {
-		return errors.Join(err, h.close())
+		return errors.Join(err, h.quiet(ctx), h.close())
 	}
 	d := &daemon{cfg: cfg, log: log, house: h, listener: listener}
 	return d.run(ctx, signals, func() error { return a.welcome(d, link) })
 }
 
 // endingSignals are those that end the daemon: not SIGINT and SIGHUP where it was
-// started with them ignored, by a shell's & or by nohup.
-func endingSignals(ignored []os.Signal) []os.Signal {
+// started with them ignored, by a shell's & or by nohup. It has to be asked before
+// the producers are made, which put a handler on ignored signals.
+func endingSignals() []os.Signal {
 	ending := []os.Signal{syscall.SIGTERM}
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
-		if !slices.Contains(ignored, sig) {
+		if !signal.Ignored(sig) {
 			ending = append(ending, sig)
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"afoot/auth"
@@ -25,7 +24,11 @@ func (a *app) welcome(d *daemon, link bool) error {
 	case d.cfg.TLSCert != "":
 		curl += " --cacert " + shellQuote(d.cfg.TLSCert)
 	}
-	fmt.Fprintf(a.stdout, "afoot listens on %s\n", strings.TrimPrefix(d.boundAddr(), "tcp:"))
+	place := d.url()
+	if d.cfg.Addr.Network == "unix" {
+		place = d.boundAddr()
+	}
+	fmt.Fprintf(a.stdout, "afoot listens on %s\n", place)
 	fmt.Fprintf(a.stdout, "  a token:  export TOKEN=$(%s token --session local)\n", shellQuote(self))
 	fmt.Fprintf(a.stdout, "  a task:   %s -H \"Authorization: Bearer $TOKEN\" --json '{\"kind\":\"bash\",\"command\":\"echo hello\"}' '%s/tasks?wait=true'\n", curl, d.url())
 	if !link {

@@ -3,19 +3,203 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
+	"time"
 
+	"afoot/api"
 	"afoot/auth"
+	"afoot/producers/bash"
+	"afoot/producers/output"
+	"afoot/registry"
+	"afoot/registry/inmem"
+	"afoot/sse"
+	"afoot/web"
 )
 
+// teardownSlack is what a task may take to end after its last escalation before
+// its record is failed by force.
+const teardownSlack = 5 * time.Second
+
+// house is all rooms, wired. Fields stand in the order in which they were made.
 type house struct {
 	authority *auth.Authority
+	hub       *sse.Hub
+	store     *output.Store
+	sink      *output.Sink
+	bash      *bash.Producer
+	service   *inmem.Service
+	api       *api.API
 	handler   http.Handler
-	tls       *tls.Config
+	tls       *tls.Config // nil without TLS
 }
 
-func (h *house) hurry()                                    {}
-func (h *house) quiet(context.Context) error               { return nil }
-func (h *house) close() error                              { return nil }
-func buildHouse(_ *Config, _ *slog.Logger) (*house, error) { return nil, nil }
+// buildHouse makes the rooms from the ground up. On error nothing stays behind.
+func buildHouse(cfg *Config, log *slog.Logger) (h *house, err error) {
+	h = &house{}
+	defer func() {
+		if err != nil {
+			if h.bash != nil {
+				err = errors.Join(err, h.bash.Close(context.Background())) // it runs nothing yet
+			}
+			err = errors.Join(err, h.close())
+			h = nil
+		}
+	}()
+	if err := h.openKeys(cfg, log); err != nil {
+		return h, err
+	}
+	h.hub = sse.NewHub(sse.Config{
+		Heartbeat:            cfg.Heartbeat,
+		WriteTimeout:         cfg.WriteTimeout,
+		MaxStreamsPerSession: int(cfg.MaxStreamsPerSession),
+		Logger:               log,
+	})
+	if err := h.openProducers(cfg, log); err != nil {
+		return h, err
+	}
+	h.service = inmem.New(inmem.Config{
+		MaxTasksPerOwner:    int(cfg.MaxTasksPerOwner),
+		MaxTasks:            int(cfg.MaxTasks),
+		MaxAgentsPerSession: int(cfg.MaxAgentsPerSession),
+		TeardownTimeout:     cfg.KillGrace + teardownSlack,
+		Logger:              log,
+	})
+	h.service.AttachController("api", registry.AllOwners())
+	h.service.AttachProducer(bash.Kind, h.bash)
+	version := buildVersion()
+	h.api, err = api.New(api.Config{
+		Service:      h.service,
+		Authority:    h.authority,
+		Hub:          h.hub,
+		Doors:        auth.Doors{Hosts: cfg.Hosts, Origins: cfg.Origins},
+		Page:         web.Handler(),
+		Version:      api.VersionInfo{Version: version.Version, Commit: version.Commit, Date: version.Date, Go: version.Go},
+		Logger:       log,
+		Counts:       h.service.Counts,
+		WaitDefault:  cfg.WaitDefault,
+		WaitMax:      cfg.WaitMax,
+		WriteTimeout: cfg.WriteTimeout,
+	})
+	if err != nil {
+		return h, err
+	}
+	h.handler = h.api.Handler()
+	return h, nil
+}
+
+// openKeys makes the daemon's own secret where none was named, and loads keys and
+// certificates.
+func (h *house) openKeys(cfg *Config, log *slog.Logger) error {
+	if err := (auth.Doors{Hosts: cfg.Hosts, Origins: cfg.Origins}).Validate(); err != nil {
+		return exitError{code: exitUsage, err: fmt.Errorf("%[1]s_HOSTS, %[1]s_ORIGINS: %[2]w", envPrefix, err)}
+	}
+	if cfg.JWTSecretFile == "" {
+		if _, err := auth.EnsureSecret(cfg.secretFile()); err != nil {
+			return err
+		}
+	}
+	var err error
+	h.authority, err = auth.New(auth.Config{
+		SecretFile: cfg.secretFile(),
+		JWKS:       cfg.JWKS,
+		Issuer:     cfg.JWTIssuer,
+		Audience:   cfg.JWTAudience,
+		Logger:     log,
+	})
+	if err != nil {
+		return fmt.Errorf("keys: %w", err)
+	}
+	if cfg.TLSCert == "" {
+		return nil
+	}
+	cert, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+	if err != nil {
+		return fmt.Errorf("%[1]s_TLS_CERT, %[1]s_TLS_KEY: %[2]w", envPrefix, err)
+	}
+	h.tls = &tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		Certificates: []tls.Certificate{cert},
+		NextProtos:   []string{"http/1.1"},
+	}
+	return nil
+}
+
+// openProducers makes what runs work and what keeps its output.
+func (h *house) openProducers(cfg *Config, log *slog.Logger) error {
+	dir := filepath.Join(cfg.StateDir, outputName)
+	if err := forgetOutput(dir); err != nil {
+		return err
+	}
+	var err error
+	if h.store, err = output.NewStore(output.Config{Dir: dir, MaxBytes: int64(cfg.OutputMaxBytes), Logger: log}); err != nil {
+		return err
+	}
+	if h.sink, err = output.NewSink(); err != nil {
+		return err
+	}
+	h.bash, err = bash.New(bash.Config{
+		Workdir: cfg.Workdir,
+		Env:     cfg.Environ,
+		Grace:   cfg.KillGrace,
+		Store:   h.store,
+		Sink:    h.sink,
+		Logger:  log,
+	})
+	return err
+}
+
+// forgetOutput removes what an earlier daemon captured: its records ended with
+// it, so nobody can ask for it any more. The caller holds the lock.
+func forgetOutput(dir string) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil // the store refuses what is no directory
+	}
+	if err != nil {
+		return fmt.Errorf("output directory: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("output directory: %w", err)
+	}
+	for _, entry := range entries {
+		if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
+			return fmt.Errorf("output directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// quiet ends what callers wait for: streams get a last event, then tasks are
+// stopped, which answers the waits, then what they left running.
+func (h *house) quiet(ctx context.Context) error {
+	return errors.Join(h.hub.Close(ctx, "shutdown"), h.service.Close(ctx), h.bash.Close(ctx))
+}
+
+// hurry makes the tasks that are being stopped end at once.
+func (h *house) hurry() { h.bash.Hurry() }
+
+// close gives everything back once no request runs any more. It takes a house
+// that was not finished.
+func (h *house) close() error {
+	var errs []error
+	if h.api != nil {
+		h.api.Close()
+	}
+	if h.sink != nil {
+		errs = append(errs, h.sink.Close())
+	}
+	if h.store != nil {
+		errs = append(errs, h.store.Close())
+	}
+	if h.authority != nil {
+		errs = append(errs, h.authority.Close())
+	}
+	return errors.Join(errs...)
+}

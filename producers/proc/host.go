@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 )
 
 // Config is what a [Host] needs.
@@ -17,6 +18,9 @@ type Config struct {
 type Host struct {
 	logger *slog.Logger
 	null   *os.File
+	// hurried is closed by Hurry.
+	hurried chan struct{}
+	hurry   sync.Once
 	hygiene
 	census
 }
@@ -29,7 +33,7 @@ func NewHost(config Config) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", os.DevNull, err)
 	}
-	host := &Host{logger: config.Logger, null: null}
+	host := &Host{logger: config.Logger, null: null, hurried: make(chan struct{})}
 	if host.logger == nil {
 		host.logger = slog.New(slog.DiscardHandler)
 	}
@@ -40,6 +44,10 @@ func NewHost(config Config) (*Host, error) {
 
 // Null is /dev/null, open for reading: a child's empty standard input.
 func (h *Host) Null() uintptr { return h.null.Fd() }
+
+// Hurry ends the grace of every stop that is under way or still to come: SIGKILL
+// follows SIGTERM at once. It does not block and is idempotent.
+func (h *Host) Hurry() { h.hurry.Do(func() { close(h.hurried) }) }
 
 // Close gives back what NewHost took. Processes are not touched.
 func (h *Host) Close() error {

@@ -136,7 +136,7 @@ func TestStopReachesEveryGroupOfTheSession(t *testing.T) {
 		{"A5", `bash -c 'trap "" TERM; echo $$; exec sleep 306' & trap 'exit 0' TERM; wait; wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{}},
 		{"leader ignores TERM", `trap "" TERM; echo $$; sleep 320; sleep 320`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGKILL}},
 		{"job control", `set -m; sleep 321 & echo $!; (trap "" TERM; echo $BASHPID; sleep 322; sleep 322) & wait`, 2, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGTERM}},
-		{"stopped", `sleep 323 & echo $!; kill -STOP $!; wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGTERM}},
+		{"stopped", `sleep 323 & kill -STOP $!; echo $!; wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGTERM}},
 		{"born during the stop", `trap 'for i in 1 2 3 4 5; do sleep 32$i & done; wait' TERM; echo $$; sleep 326 & wait; wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGKILL}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func (h *Host) Start(spec Spec) (*Process, error) {
 	}
 	p := &Process{host: h, pid: pid, exited: make(chan struct{})}
 	p.pidfd = pollable(pidfd)
-	p.tree = &Tree{net: newGroup(h, pid, &p.reaped), logger: h.logger, pid: pid}
+	p.tree = &Tree{net: newGroup(h, pid, &p.reaped), logger: h.logger, pid: pid, hurried: h.hurried}
 	return p, nil
 }
 

@@ -20,6 +20,8 @@ type Tree struct {
 	net    net
 	logger *slog.Logger
 	pid    int
+	// hurried is closed when no stop shall give a grace any more.
+	hurried <-chan struct{}
 }
 
 // Stop ends the leader and everybody in its tree: SIGTERM, after grace SIGKILL,
@@ -38,6 +40,7 @@ func (t *Tree) Stop(grace time.Duration) {
 func (t *Tree) stop(grace time.Duration, leaderExited <-chan struct{}) {
 	begun := time.Now()
 	pause := shortestPause
+	hurried := t.hurried
 	for told := syscall.Signal(0); ; pause *= 2 {
 		members, err := t.net.members()
 		if err != nil {
@@ -63,22 +66,28 @@ func (t *Tree) stop(grace time.Duration, leaderExited <-chan struct{}) {
 		default:
 			pause = min(pause, longestPause, left)
 		}
-		if sleep(pause, leaderExited) {
+		switch exited, hurry := sleep(pause, leaderExited, hurried); {
+		case exited:
 			leaderExited = nil
+			pause = shortestPause
+		case hurry:
+			hurried, grace = nil, 0
 			pause = shortestPause
 		}
 	}
 }
 
-// sleep waits, and reports whether woken was closed meanwhile.
-func sleep(pause time.Duration, woken <-chan struct{}) bool {
+// sleep waits, and reports which of the channels was closed meanwhile.
+func sleep(pause time.Duration, leaderExited, hurried <-chan struct{}) (exited, hurry bool) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return false
-	case <-woken:
-		return true
+		return false, false
+	case <-leaderExited:
+		return true, false
+	case <-hurried:
+		return false, true
 	}
 }
 

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"io/fs"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"afoot/api/client"
+)
+
+// soon is long enough for a shutdown that waits for nothing.
+func (r *rig) soon() time.Duration { return 10 * time.Second }
+
+func TestK2SecondDaemonNamesTheFirst(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.serve()
+	stdout, stderr, code := r.afoot("serve")
+	require.NotZero(t, code)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "process "+strconv.Itoa(r.daemon.Process.Pid))
+	require.Contains(t, stderr, r.state)
+	require.Empty(t, r.tasks(), "the first one goes on")
+}
+
+func TestJ3RefusesToListenWithoutKeys(t *testing.T) {
+	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "secret")
+	write := func(text string, mode os.FileMode) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(secret, []byte(text), 0o600))
+		require.NoError(t, os.Chmod(secret, mode))
+	}
+	good := strings.Repeat("k", 32)
+	for _, c := range []struct {
+		name, text string
+		mode       os.FileMode
+		env        []string
+		says       string
+	}{
+		{"no keys", "", 0, []string{"AFOOT_ADDR=0.0.0.0:0", "AFOOT_HOSTS=a.example"}, "AFOOT_JWT_SECRET_FILE"},
+		{"no hosts", good, 0o600, []string{"AFOOT_ADDR=0.0.0.0:0", "AFOOT_JWT_SECRET_FILE=" + secret}, "AFOOT_HOSTS"},
+		{"empty", "", 0o600, []string{"AFOOT_JWT_SECRET_FILE=" + secret}, "empty"},
+		{"short", "short", 0o600, []string{"AFOOT_JWT_SECRET_FILE=" + secret}, "32"},
+		{"readable by all", good, 0o644, []string{"AFOOT_JWT_SECRET_FILE=" + secret}, "chmod 600"},
+		{"missing", "", 0, []string{"AFOOT_JWT_SECRET_FILE=/no/such/file"}, "/no/such/file"},
+		{"wait", "", 0, []string{"AFOOT_WAIT_DEFAULT=11m"}, "AFOOT_WAIT_MAX"},
+		{"host", "", 0, []string{"AFOOT_HOSTS=*"}, "AFOOT_HOSTS"},
+		{"certificate", "", 0, []string{"AFOOT_TLS_CERT=/no/cert", "AFOOT_TLS_KEY=/no/key"}, "AFOOT_TLS_CERT"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.mode != 0 {
+				write(c.text, c.mode)
+			}
+			r := newRig(t, c.env...)
+			_, stderr, code := r.afoot("serve")
+			require.NotZero(t, code)
+			require.Contains(t, stderr, c.says)
+			require.NotContains(t, stderr, good)
+		})
+	}
+}
+
+func TestJ5EverythingInTheStateDirectoryIsPrivate(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cmd := exec.Command("bash", "-c", `umask 0; exec "$0" serve`, r.command().Path)
+	cmd.Env, cmd.Dir = r.env, r.home
+	r.launch(cmd)
+	t.Cleanup(r.stop)
+	r.waitFor("afoot listens on")
+	require.Equal(t, "0000\n", r.ok("run", "--", "umask"), "tasks keep the daemon's")
+	count := 0
+	require.NoError(t, filepath.WalkDir(r.state, func(path string, entry fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		count++
+		want := os.FileMode(0o600)
+		if entry.IsDir() {
+			want = 0o700
+		}
+		require.Equal(t, want, modeOf(t, path), path)
+		return nil
+	}))
+	require.Greater(t, count, 5, "directory, lock, listen, secret, output and one log")
+}
+
+func TestJ5PlantedOutputDirectory(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	target := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(target, "precious"), nil, 0o644))
+	require.NoError(t, os.Mkdir(r.state, 0o700))
+	require.NoError(t, os.Symlink(target, filepath.Join(r.state, outputName)))
+	_, stderr, code := r.afoot("serve")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "output")
+	require.FileExists(t, filepath.Join(target, "precious"))
+}
+
+// A10, F6: what the daemon inherited stays with it.
+func TestInheritedSignalsAndDescriptorsDoNotReachTasks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cmd := exec.Command("bash", "-c", `trap "" HUP INT TSTP TTIN TTOU USR1; exec 9</etc/passwd "$0" serve`, r.command().Path)
+	cmd.Env, cmd.Dir = r.env, r.home
+	r.launch(cmd)
+	t.Cleanup(r.stop)
+	r.waitFor("afoot listens on")
+	require.Regexp(t, `^SigIgn:\s+0+\n$`, r.ok("run", "--", "grep SigIgn /proc/self/status"))
+	require.Equal(t, "0\n1\n2\n3\n", r.ok("run", "--", "ls /proc/self/fd"), "3 is the directory itself")
+	for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
+		require.NoError(t, r.daemon.Process.Signal(sig))
+	}
+	require.Equal(t, "alive\n", r.ok("run", "--", "echo alive"))
+}
+
+func TestInterruptEndsAForegroundDaemon(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.serve()
+	require.NoError(t, r.daemon.Process.Signal(os.Interrupt))
+	require.NoError(t, r.ended(r.soon()))
+	require.NoFileExists(t, filepath.Join(r.state, listenName))
+}
+
+// K9 without its clock: everybody who waits is told.
+func TestShutdownAnswersEverybody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.serve()
+	events := r.begin("events", "--json")
+	id := strings.TrimSpace(r.ok("run", "-d", "--", "echo up; sleep 329; true"))
+	wait := r.begin("output", "--wait", id)
+	r.eventually("the wait is blocked", func() bool {
+		var task client.TaskDescription
+		info, err := readListenInfo(r.state)
+		require.NoError(t, err)
+		a := &app{cfg: &Config{StateDir: r.state}, session: defaultSession}
+		remote, err := a.connect()
+		require.NoError(t, err, info)
+		defer func() { require.NoError(t, remote.close()) }()
+		task, err = decode[client.TaskDescription](remote.GetTask(t.Context(), id, &client.GetTaskParams{}))
+		return err == nil && task.Waiters == 1
+	})
+	require.NoError(t, r.daemon.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, "up", wait.line(t))
+	require.NotZero(t, wait.code(), "it was answered, asked again for the end, and the daemon is gone")
+	for line := ""; !strings.Contains(line, `"bye"`); line = events.line(t) {
+		require.NotContains(t, line, "task.done")
+	}
+	require.NoError(t, r.ended(r.soon()))
+}
+
+func TestCrashLeavesNothingInTheWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.serve()
+	r.ok("run", "--", "echo kept until the next start")
+	require.NoError(t, r.daemon.Process.Kill())
+	require.Error(t, r.ended(r.soon()))
+	_, stderr, code := r.afoot("ls")
+	require.Equal(t, exitNoDaemon, code)
+	require.Contains(t, stderr, "no daemon answers")
+
+	r.serve()
+	require.Empty(t, r.tasks())
+	left, err := os.ReadDir(filepath.Join(r.state, outputName))
+	require.NoError(t, err)
+	require.Empty(t, left, "output without a record is given back")
+}
+
+func TestB5DeletedStartDirectory(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	dir := filepath.Join(r.home, "start")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	cmd := r.command("serve")
+	cmd.Dir = dir
+	r.launch(cmd)
+	t.Cleanup(r.stop)
+	r.waitFor("afoot listens on")
+	require.NoError(t, os.Remove(dir))
+	require.Equal(t, "fine\n", r.ok("run", "--", "echo fine"))
+
+	second := newRig(t)
+	cmd = exec.Command("bash", "-c", `mkdir gone; cd gone; rmdir ../gone; exec "$0" serve`, second.command().Path)
+	cmd.Env, cmd.Dir = second.env, second.home
+	second.launch(cmd)
+	t.Cleanup(second.stop)
+	second.waitFor("afoot listens on")
+	second.env = append(second.env, "AFOOT_TOKEN="+strings.TrimSpace(second.ok("token", "--session", "s")))
+	info, err := readListenInfo(second.state)
+	require.NoError(t, err)
+	require.Equal(t, second.home+"\n", second.ok("run", "--addr", info.Addr, "--", "pwd"), "the default is the home directory")
+}
+
+func TestUnixSocket(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := newRig(t, "AFOOT_ADDR=unix:"+filepath.Join(dir, "s"))
+	r.serve()
+	require.Equal(t, "x\n", r.ok("run", "--", "echo x"))
+	require.Equal(t, os.FileMode(0o600), modeOf(t, filepath.Join(dir, "s")))
+	r.env = append(r.env, "AFOOT_TOKEN="+strings.TrimSpace(r.ok("token", "--session", "local")))
+	require.Contains(t, r.ok("ls", "--addr", "unix:"+filepath.Join(dir, "s")), "bash-1")
+	r.stop()
+	require.NoFileExists(t, filepath.Join(dir, "s"))
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	cert, key := writeCertificate(t)
+	r := newRig(t, "AFOOT_TLS_CERT="+cert, "AFOOT_TLS_KEY="+key)
+	r.serve()
+	require.Contains(t, r.out.String(), "https://127.0.0.1:")
+	require.Equal(t, "x\n", r.ok("run", "--", "echo x"))
+
+	other, _ := writeCertificate(t)
+	info, err := readListenInfo(r.state)
+	require.NoError(t, err)
+	info.TLSCert = other
+	require.NoError(t, info.write(r.state))
+	_, stderr, code := r.afoot("ls")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "another certificate")
+	info.TLSCert, info.PID = cert, r.daemon.Process.Pid
+	require.NoError(t, info.write(r.state))
+}
+
+// writeCertificate makes a certificate that no authority signed and that names
+// nobody.
+func writeCertificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	require.NoError(t, err)
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	require.NoError(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), 0o600))
+	return cert, key
+}
