@@ -39,7 +39,7 @@ type Store struct {
 	seq    atomic.Uint64
 	// wide counts pipes that were enlarged: what one user may have is bounded by
 	// the kernel, and past that bound every new pipe is tiny.
-	wide atomic.Int32
+	wide   atomic.Int32
 	pieces sync.Pool
 	// closed is what waiting gets when there is nothing to wait for.
 	closed chan struct{}

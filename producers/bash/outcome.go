@@ -1,0 +1,97 @@
+package bash
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"afoot/producers/proc"
+	"afoot/registry"
+)
+
+// cause says why a command was stopped.
+type cause int
+
+const (
+	none cause = iota
+	cancelled
+	timedOut
+)
+
+// Bounds of what is said about leftovers.
+const (
+	maxLeftovers     = 100
+	maxLeftoverBytes = 200
+)
+
+// ending is what is known when a command has ended.
+type ending struct {
+	exit      proc.Exit
+	cause     cause
+	timeoutMs int64
+	left      []proc.Member
+	// loss is why output could not be kept.
+	loss string
+}
+
+type leftover struct {
+	PID     int    `json:"pid"`
+	Command string `json:"command"`
+}
+
+type result struct {
+	ExitCode  *int       `json:"exitCode,omitempty"`
+	Signal    string     `json:"signal,omitempty"`
+	TimedOut  bool       `json:"timedOut,omitempty"`
+	Leftovers []leftover `json:"leftovers,omitempty"`
+}
+
+// outcome words an ending.
+func (e ending) outcome() registry.Outcome {
+	status := registry.StatusCompleted
+	if e.cause != none || e.exit.Signal != 0 {
+		status = registry.StatusKilled
+	}
+	return registry.Outcome{Status: status, Detail: e.detail(), Result: e.result()}
+}
+
+func (e ending) detail() string {
+	var detail strings.Builder
+	switch {
+	case e.cause == timedOut:
+		fmt.Fprintf(&detail, "timed out after %dms", e.timeoutMs)
+	case e.exit.Signal != 0:
+		detail.WriteString("signal: " + proc.SignalName(e.exit.Signal))
+	default:
+		detail.WriteString("exit code: " + strconv.Itoa(e.exit.Code))
+	}
+	switch n := len(e.left); n {
+	case 0:
+	case 1:
+		detail.WriteString("; 1 process left running")
+	default:
+		fmt.Fprintf(&detail, "; %d processes left running", n)
+	}
+	if e.loss != "" {
+		detail.WriteString("; output was lost: " + e.loss)
+	}
+	return detail.String()
+}
+
+func (e ending) result() json.RawMessage {
+	r := result{TimedOut: e.cause == timedOut}
+	if e.exit.Signal != 0 {
+		r.Signal = proc.SignalName(e.exit.Signal)
+	} else {
+		r.ExitCode = &e.exit.Code
+	}
+	for _, member := range e.left[:min(len(e.left), maxLeftovers)] {
+		r.Leftovers = append(r.Leftovers, leftover{member.PID, member.Command(maxLeftoverBytes)})
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil // never: numbers and valid strings
+	}
+	return data
+}

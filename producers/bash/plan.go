@@ -1,0 +1,54 @@
+package bash
+
+import (
+	"context"
+
+	"afoot/registry"
+)
+
+// maxInlineBytes is the longest request description that an ended run keeps in
+// memory.
+const maxInlineBytes = 1 << 10
+
+// plan is a checked request that has not begun.
+type plan struct {
+	producer  *Producer
+	request   request
+	described string
+}
+
+// Prepare implements [registry.Producer]. It looks at the file system for the
+// directory alone.
+func (p *Producer) Prepare(_ context.Context, spec registry.Spec) (registry.Plan, error) {
+	r, err := parse(spec.Fields)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.resolve(p.workdir); err != nil {
+		return nil, err
+	}
+	described, err := r.describe()
+	if err != nil {
+		return nil, registry.Wrap(registry.CodeInvalid, err, "the request can't be described")
+	}
+	return &plan{producer: p, request: r, described: described}, nil
+}
+
+// Label implements [registry.Plan].
+func (p *plan) Label() string { return label(p.request.command) }
+
+// Start implements [registry.Plan].
+func (p *plan) Start(ctx context.Context, launch registry.Launch) (registry.Run, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := p.producer.enter(); err != nil {
+		return nil, err
+	}
+	r, err := p.start(launch)
+	if err != nil {
+		p.producer.leave()
+		return nil, err
+	}
+	return r, nil
+}

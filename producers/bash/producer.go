@@ -1,0 +1,212 @@
+package bash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"afoot/producers/output"
+	"afoot/producers/proc"
+	"afoot/registry"
+)
+
+// Kind is the name of this kind of work.
+const Kind registry.Kind = "bash"
+
+// Defaults of [Config].
+const (
+	DefaultGrace = 3 * time.Second
+	DefaultDrain = time.Second
+)
+
+// Config is what a [Producer] needs.
+type Config struct {
+	// Shell is looked up once; empty means "bash".
+	Shell string
+	// Workdir is where commands run that name no directory, and what relative ones
+	// start from; empty means the current directory.
+	Workdir string
+	// Env is the environment to start from, before it is scrubbed.
+	Env []string
+	// Grace lies between SIGTERM and SIGKILL; zero means [DefaultGrace].
+	Grace time.Duration
+	// Drain bounds how long output is awaited after the shell's exit; zero means
+	// [DefaultDrain].
+	Drain time.Duration
+	// Store keeps the output, Sink empties the pipes of what outlives its command.
+	// Both stay the caller's to close, after the producer.
+	Store  *output.Store
+	Sink   *output.Sink
+	Logger *slog.Logger
+}
+
+// Producer starts commands. It is safe for concurrent use.
+type Producer struct {
+	host         *proc.Host
+	closeHost    func() error // closes it once
+	shell        string
+	workdir      string
+	environ      environ
+	grace, drain time.Duration
+	store        *output.Store
+	sink         *output.Sink
+	logger       *slog.Logger
+
+	mu     sync.Mutex
+	closed bool
+	// busy counts runs that live or are stopping leftovers; quiet is closed when none
+	// is and somebody waits for that.
+	busy  int
+	quiet chan struct{}
+	// haunted are ended runs that left processes behind.
+	haunted map[*run]struct{}
+}
+
+// New finds the shell and prepares what all commands share.
+func New(config Config) (*Producer, error) {
+	if config.Store == nil || config.Sink == nil {
+		return nil, errors.New("bash needs a store and a sink")
+	}
+	p := &Producer{
+		grace:   config.Grace,
+		drain:   config.Drain,
+		environ: scrub(config.Env),
+		store:   config.Store,
+		sink:    config.Sink,
+		logger:  config.Logger,
+		haunted: make(map[*run]struct{}),
+	}
+	if p.grace == 0 {
+		p.grace = DefaultGrace
+	}
+	if p.drain == 0 {
+		p.drain = DefaultDrain
+	}
+	if p.logger == nil {
+		p.logger = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if p.shell, err = findShell(config.Shell); err != nil {
+		return nil, err
+	}
+	if p.workdir, err = filepath.Abs(config.Workdir); err != nil {
+		return nil, fmt.Errorf("default workdir: %w", err)
+	}
+	if p.host, err = proc.NewHost(proc.Config{Logger: p.logger}); err != nil {
+		return nil, err
+	}
+	p.closeHost = sync.OnceValue(p.host.Close)
+	return p, nil
+}
+
+func findShell(shell string) (string, error) {
+	if shell == "" {
+		shell = "bash"
+	}
+	path, err := exec.LookPath(shell)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find the shell: %w", err)
+	}
+	return path, nil
+}
+
+// Close stops what ended commands left behind, waits until no run works any more,
+// and refuses new ones from the start. It does not cancel live commands: that is
+// the registry's. With ctx it gives up waiting; calling it again waits again.
+func (p *Producer) Close(ctx context.Context) error {
+	p.mu.Lock()
+	p.closed = true
+	haunted := make([]*run, 0, len(p.haunted))
+	for r := range p.haunted {
+		haunted = append(haunted, r)
+	}
+	p.mu.Unlock()
+	for _, r := range haunted {
+		r.exorcise()
+	}
+	select {
+	case <-p.idle():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return p.closeHost()
+}
+
+// idle gives a channel that is closed when no run works.
+func (p *Producer) idle() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy > 0 && p.quiet != nil {
+		return p.quiet
+	}
+	quiet := make(chan struct{})
+	if p.busy == 0 {
+		close(quiet)
+	} else {
+		p.quiet = quiet
+	}
+	return quiet
+}
+
+// enter counts a new run, unless the producer is closed.
+func (p *Producer) enter() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return registry.Errorf(registry.CodeUnavailable, "the daemon is shutting down")
+	}
+	p.busy++
+	return nil
+}
+
+// again counts a run that has more to do.
+func (p *Producer) again() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy++
+}
+
+func (p *Producer) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy--; p.busy == 0 && p.quiet != nil {
+		close(p.quiet)
+		p.quiet = nil
+	}
+}
+
+// haunt remembers a run that left processes behind, so that Close finds it.
+func (p *Producer) haunt(r *run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.haunted[r] = struct{}{}
+}
+
+func (p *Producer) free(r *run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.haunted, r)
+}
+
+// checkDir says why a directory can't be worked in; nil if it can.
+func checkDir(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case err == nil && !info.IsDir():
+		return registry.Errorf(registry.CodeInvalid, "workdir %q is not a directory", dir)
+	case err == nil:
+		if err = access(dir); err == nil {
+			return nil
+		}
+	}
+	return registry.Errorf(registry.CodeInvalid, "workdir %q can't be used: %s", dir, reason(err))
+}

@@ -1,0 +1,211 @@
+package bash
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"afoot/producers/output"
+	"afoot/producers/proc"
+	"afoot/registry"
+)
+
+// patience is how long a process may take to follow its command before it counts
+// as left running.
+const patience = 50 * time.Millisecond
+
+// run is one command, from its fork until its record is removed.
+type run struct {
+	producer *Producer
+	log      *output.Log
+	// request is empty when it is kept aside of the log.
+	request string
+
+	mu sync.Mutex
+	// live is nil once the end was reported.
+	live *live
+	// ghosts are who outlived the command; nil when nobody did.
+	ghosts *ghosts
+}
+
+// live is what only a running command has.
+type live struct {
+	process   *proc.Process
+	pipe      *os.File
+	settle    func(registry.Outcome, error)
+	timeoutMs int64
+	timer     *time.Timer // nil when there is no time-out
+	// pumped gives what ended the pump: nil for the end of the pipe.
+	pumped chan error
+	// done is closed when the end was reported.
+	done chan struct{}
+
+	// Guarded by run.mu.
+
+	cause cause
+	// stopped is closed when the tree is gone; nil while nobody asked for that.
+	stopped chan struct{}
+	// exited says that the shell is gone: a time-out comes too late.
+	exited bool
+	// reaped says that no stop may begin from outside.
+	reaped bool
+	// decided says that the outcome is fixed and on its way.
+	decided bool
+}
+
+// begin starts the two goroutines of a command: one moves its output, one waits
+// for its end.
+func (r *run) begin(process *proc.Process, pipe *os.File, settle func(registry.Outcome, error), timeoutMs int64) {
+	l := &live{
+		process:   process,
+		pipe:      pipe,
+		settle:    settle,
+		timeoutMs: timeoutMs,
+		pumped:    make(chan error, 1),
+		done:      make(chan struct{}),
+	}
+	r.live = l
+	if timeoutMs > 0 && timeoutMs < int64(1<<63-1)/int64(time.Millisecond) {
+		l.timer = time.AfterFunc(time.Duration(timeoutMs)*time.Millisecond, func() { r.timeOut(l) })
+	}
+	go r.pump(l)
+	go r.attend(l)
+}
+
+func (r *run) pump(l *live) { l.pumped <- r.log.Drain(l.pipe) }
+
+// attend sees a command to its end and reports it.
+func (r *run) attend(l *live) {
+	defer r.producer.leave()
+	l.process.Wait()
+	r.mark(func() { l.exited = true })
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	var pumpErr error
+	for first := true; ; first = false {
+		r.awaitStop(l)
+		pumpErr = r.finishPump(l, first)
+		if r.closeStops(l) {
+			break
+		}
+	}
+	exit, err := l.process.Reap()
+	left := r.settleTree(l)
+	r.retire(l, pumpErr, left)
+
+	end := ending{exit: exit, cause: l.cause, timeoutMs: l.timeoutMs, left: left, loss: r.log.Loss()}
+	l.settle(end.outcome(), err)
+	r.mark(func() { r.live = nil })
+	close(l.done)
+}
+
+func (r *run) mark(set func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	set()
+}
+
+// awaitStop waits for a stop that was asked for.
+func (r *run) awaitStop(l *live) {
+	r.mu.Lock()
+	stopped := l.stopped
+	r.mu.Unlock()
+	if stopped != nil {
+		<-stopped
+	}
+}
+
+// finishPump gives the output a bounded time to end. A second round, after a stop
+// that came during the first, takes what was printed meanwhile.
+func (r *run) finishPump(l *live, first bool) error {
+	if first {
+		select {
+		case err := <-l.pumped:
+			return err
+		default:
+		}
+	}
+	_ = l.pipe.SetReadDeadline(time.Now().Add(r.producer.drain))
+	if !first {
+		go r.pump(l)
+	}
+	return <-l.pumped
+}
+
+// closeStops reports whether every stop that was asked for is over, and lets no
+// further one begin: from here on it is the attending goroutine's.
+func (r *run) closeStops(l *live) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l.stopped != nil {
+		select {
+		case <-l.stopped:
+		default:
+			return false
+		}
+	}
+	l.reaped = true
+	return true
+}
+
+// settleTree counts who is left of a tree whose leader was reaped, or ends them if
+// the command was stopped, and fixes the outcome.
+func (r *run) settleTree(l *live) []proc.Member {
+	tree := l.process.Tree()
+	for {
+		r.mu.Lock()
+		stop := l.cause != none
+		r.mu.Unlock()
+		var left []proc.Member
+		if stop {
+			tree.Stop(r.producer.grace)
+		} else {
+			var err error
+			if left, err = tree.Lingering(patience); err != nil {
+				r.producer.logger.Error("leftovers can't be counted", "error", err.Error())
+			}
+		}
+		r.mu.Lock()
+		l.decided = stop || l.cause == none
+		decided := l.decided
+		r.mu.Unlock()
+		if decided {
+			return left
+		}
+	}
+}
+
+// retire gives back what only a running command needs.
+func (r *run) retire(l *live, pumpErr error, left []proc.Member) {
+	logger := r.producer.logger
+	if pumpErr == nil {
+		_ = l.pipe.Close()
+	} else {
+		if !errors.Is(pumpErr, os.ErrDeadlineExceeded) {
+			logger.Error("output can't be read", "error", pumpErr.Error())
+		}
+		if err := r.producer.sink.Take(l.pipe); err != nil {
+			logger.Warn("the pipe of a leftover can't be kept", "error", err.Error())
+		}
+	}
+	r.log.End()
+	if len(left) > 0 {
+		r.mark(func() { r.ghosts = &ghosts{tree: l.process.Tree(), gone: make(chan struct{})} })
+		r.producer.haunt(r)
+	}
+}
+
+// Request implements [registry.Run].
+func (r *run) Request() (json.RawMessage, error) {
+	if r.request != "" {
+		return json.RawMessage(r.request), nil
+	}
+	data, err := r.log.ReadAside()
+	if err != nil {
+		return nil, registry.Wrap(registry.CodeInternal, err, "the stored request can't be read")
+	}
+	return data, nil
+}

@@ -1,0 +1,153 @@
+package bash
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"afoot/producers/proc"
+	"afoot/registry"
+)
+
+// start makes the log, then the pipe, then the process; each failure takes back
+// what was made before it.
+func (p *plan) start(launch registry.Launch) (*run, error) {
+	log, err := p.producer.store.Create()
+	if err != nil {
+		return nil, refusal(err, "the output can't be stored")
+	}
+	r := &run{producer: p.producer, log: log, request: p.described}
+	if len(p.described) > maxInlineBytes {
+		r.request = ""
+		if err = log.WriteAside([]byte(p.described)); err != nil {
+			err = refusal(err, "the request can't be stored")
+		}
+	}
+	if err == nil {
+		err = p.launch(r, launch)
+	}
+	if err != nil {
+		log.End()
+		return nil, errors.Join(err, log.Remove())
+	}
+	return r, nil
+}
+
+// launch forks and hands the run to its goroutines.
+func (p *plan) launch(r *run, launch registry.Launch) error {
+	read, write, err := newPipe()
+	if err != nil {
+		return refusal(err, "the command can't be started")
+	}
+	process, err := p.fork(launch, write)
+	_ = unix.Close(write)
+	if err != nil {
+		_ = read.Close()
+		return err
+	}
+	r.begin(process, read, launch.Settle, p.request.timeoutMs)
+	return nil
+}
+
+func (p *plan) fork(launch registry.Launch, write int) (*proc.Process, error) {
+	host := p.producer.host
+	out := uintptr(write)
+	spec := proc.Spec{
+		Path:  p.producer.shell,
+		Args:  []string{filepath.Base(p.producer.shell), "-c", p.request.command},
+		Dir:   p.request.workdir,
+		Env:   p.producer.environ.with(&p.request, launch),
+		Files: []uintptr{host.Null(), out, out},
+	}
+	if len(p.request.command) > maxStringBytes {
+		script, err := newScript(p.request.command)
+		if err != nil {
+			return nil, refusal(err, "the command can't be started")
+		}
+		defer func() { _ = script.Close() }()
+		spec.Args[2] = loader
+		spec.Files = append(spec.Files, script.Fd())
+	}
+	process, err := host.Start(spec)
+	if err != nil {
+		return nil, p.blame(err)
+	}
+	return process, nil
+}
+
+// blame finds out what a fork or exec that failed was about: the system says
+// ENOENT for a missing directory and a missing program alike.
+func (p *plan) blame(err error) error {
+	switch {
+	case errors.Is(err, unix.E2BIG):
+		return invalid("command and environment together are too large for this system")
+	case scarce(err):
+		return refusal(err, "the command can't be started")
+	}
+	if dirErr := checkDir(p.request.workdir); dirErr != nil {
+		return dirErr
+	}
+	return registry.Wrap(registry.CodeUnavailable, err, "the shell %s can't be run: %s", p.producer.shell, reason(err))
+}
+
+// newPipe makes the pipe of both output streams: its read end for the runtime's
+// poller, its write end blocking, as programs expect it.
+func newPipe() (*os.File, int, error) {
+	fds, err := pipe()
+	if err != nil {
+		return nil, 0, err
+	}
+	read := fds[0]
+	if err := unix.SetNonblock(read, true); err != nil {
+		_, _ = unix.Close(read), unix.Close(fds[1])
+		return nil, 0, err
+	}
+	file := os.NewFile(uintptr(read), "output")
+	if err := file.SetReadDeadline(time.Time{}); err != nil { // not in the poller
+		_, _ = file.Close(), unix.Close(fds[1])
+		return nil, 0, fmt.Errorf("%w: %w", unix.EAGAIN, err)
+	}
+	return file, fds[1], nil
+}
+
+// refusal words a system error for the caller.
+func refusal(err error, what string) error {
+	switch {
+	case scarce(err):
+		return registry.Wrap(registry.CodeUnavailable, err, "%s: %s", what, reason(err))
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EROFS):
+		return registry.Wrap(registry.CodeInsufficientStorage, err, "%s: %s", what, reason(err))
+	default:
+		return registry.Wrap(registry.CodeInternal, err, "%s: %s", what, reason(err))
+	}
+}
+
+// scarce tells that the machine has run out of something that comes back.
+func scarce(err error) bool {
+	for _, errno := range []error{unix.EAGAIN, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
+// reason is the system's own word for an error, without the path that Go adds.
+func reason(err error) string {
+	var errno syscall.Errno
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &errno):
+		return errno.Error()
+	case errors.As(err, &path):
+		return path.Err.Error()
+	default:
+		return err.Error()
+	}
+}

@@ -1,0 +1,95 @@
+package bash
+
+import (
+	"afoot/producers/proc"
+)
+
+// ghosts are processes that outlived their command.
+type ghosts struct {
+	tree *proc.Tree
+	// stopping is guarded by run.mu.
+	stopping bool
+	// gone is closed when a stop has ended them all.
+	gone chan struct{}
+}
+
+// Cancel implements [registry.Run]: SIGTERM to the tree, after the grace SIGKILL.
+// After the end it does the same to leftovers. It never refuses.
+func (r *run) Cancel(string) error {
+	r.mu.Lock()
+	l := r.live
+	if l == nil || l.decided {
+		r.mu.Unlock()
+		if l != nil {
+			// The outcome is on its way and knows nothing of this call: it has been
+			// reported by the time this one returns.
+			<-l.done
+		}
+		r.exorcise()
+		return nil
+	}
+	defer r.mu.Unlock()
+	r.stopLocked(l, cancelled)
+	return nil
+}
+
+// timeOut ends a command that is out of time, unless it has ended by itself.
+func (r *run) timeOut(l *live) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !l.exited {
+		r.stopLocked(l, timedOut)
+	}
+}
+
+// stopLocked begins a stop, once. The first cause counts. After the reaping the
+// attending goroutine sees the cause and does the stopping itself.
+func (r *run) stopLocked(l *live, why cause) {
+	if l.cause != none {
+		return
+	}
+	l.cause = why
+	if l.reaped {
+		return
+	}
+	l.stopped = make(chan struct{})
+	go func() {
+		defer close(l.stopped)
+		l.process.Stop(r.producer.grace)
+	}()
+}
+
+// exorcise begins to stop the leftovers, once, and gives a channel that is closed
+// when they are gone; nil if there are none.
+func (r *run) exorcise() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.ghosts
+	if g == nil {
+		return nil
+	}
+	if !g.stopping {
+		g.stopping = true
+		r.producer.again()
+		go func() {
+			defer r.producer.leave()
+			g.tree.Stop(r.producer.grace)
+			r.mark(func() { r.ghosts = nil })
+			r.producer.free(r)
+			close(g.gone)
+		}()
+	}
+	return g.gone
+}
+
+// StopLeftovers implements [registry.Leftovers].
+func (r *run) StopLeftovers(string) <-chan struct{} { return r.exorcise() }
+
+// Discard implements [registry.Run]. It blocks until leftovers are gone: for the
+// grace at most, unless one can't be killed.
+func (r *run) Discard() error {
+	if gone := r.exorcise(); gone != nil {
+		<-gone
+	}
+	return r.log.Remove()
+}

@@ -1,0 +1,245 @@
+package bash
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"afoot/registry"
+)
+
+func TestB3CancelTellsWhatReallyHappened(t *testing.T) {
+	stand := newStand(t)
+	for _, c := range []struct{ command, ready, output, detail, result string }{
+		{`echo up; exec sleep 311`, "up\n", "up\n", "signal: SIGTERM", `{"signal":"SIGTERM"}`},
+		{`trap 'echo bye; exit 0' TERM; echo up; sleep 312 & wait`, "up\n", "up\nbye\n", "exit code: 0", `{"exitCode":0}`},
+		{`trap 'sleep .1; echo bye; exit 4' TERM; echo up; sleep 313 & wait`, "up\n", "up\nbye\n", "exit code: 4", `{"exitCode":4}`},
+		{`trap '' TERM; echo up; sleep 314; sleep 314`, "up\n", "up\n", "signal: SIGKILL", `{"signal":"SIGKILL"}`},
+	} {
+		task := stand.run(c.command)
+		task.has(c.ready)
+		require.NoError(t, task.Cancel("enough"))
+		require.NoError(t, task.Cancel("enough"))
+		o := task.end()
+		require.Equal(t, registry.StatusKilled, o.Status)
+		require.Equal(t, c.detail, o.Detail)
+		requireSameJSON(t, c.result, o.Result)
+		require.Equal(t, c.output, task.output())
+		require.NoError(t, task.Cancel("after the end"))
+	}
+}
+
+func TestA4CancelEndsTheTree(t *testing.T) {
+	stand := newStand(t)
+	for _, c := range []struct {
+		command string
+		pids    int
+	}{
+		{`echo $$; sleep 301; echo after`, 1},
+		{`sleep 302 & echo $!; sleep 303 & echo $!; wait; echo after`, 2},
+		{`sleep 304 | (echo $BASHPID; exec cat); echo after`, 1},
+		{`(echo $BASHPID; sleep 305; true); echo after`, 1},
+	} {
+		task := stand.run(c.command)
+		task.has("\n")
+		for task.lines() < c.pids {
+			size, _ := task.Size()
+			<-task.Grown(size)
+		}
+		begun := time.Now()
+		require.NoError(t, task.Cancel(""))
+		o := task.end()
+		require.Less(t, time.Since(begun), 1300*time.Millisecond)
+		require.Equal(t, registry.StatusKilled, o.Status)
+		for i := range c.pids {
+			require.False(t, alive(task.pid(i)))
+		}
+		require.NotContains(t, task.output(), "after")
+	}
+}
+
+func (k *task) lines() (n int) {
+	for _, r := range k.output() {
+		if r == '\n' {
+			n++
+		}
+	}
+	return n
+}
+
+func TestA5EscalationOutlivesTheLeader(t *testing.T) {
+	task := newStand(t).run(`bash -c 'trap "" TERM; echo $$; exec sleep 306' & trap 'exit 0' TERM; wait`)
+	task.has("\n")
+	begun := time.Now()
+	require.NoError(t, task.Cancel(""))
+	o := task.end()
+	require.False(t, alive(task.pid(0)))
+	require.GreaterOrEqual(t, time.Since(begun), 300*time.Millisecond)
+	require.Equal(t, registry.StatusKilled, o.Status)
+	require.Equal(t, "exit code: 0", o.Detail)
+}
+
+func TestB6TimeOut(t *testing.T) {
+	stand := newStand(t)
+	for _, c := range []struct{ command, result string }{
+		{`printf partial; sleep 315`, `{"signal":"SIGTERM","timedOut":true}`},
+		{`printf partial; trap 'exit 9' TERM; sleep 316 & wait`, `{"exitCode":9,"timedOut":true}`},
+	} {
+		begun := time.Now()
+		task := stand.start(fields{"command": c.command, "timeoutMs": 200})
+		o := task.end()
+		require.GreaterOrEqual(t, time.Since(begun), 200*time.Millisecond)
+		require.Less(t, time.Since(begun), 2*time.Second)
+		require.Equal(t, registry.StatusKilled, o.Status)
+		require.Equal(t, "timed out after 200ms", o.Detail)
+		requireSameJSON(t, c.result, o.Result)
+		require.Equal(t, "partial", task.output())
+	}
+	task := stand.start(fields{"command": "exit 3", "timeoutMs": int64(registry.MaxSafeInteger)})
+	require.Equal(t, "exit code: 3", task.end().Detail)
+}
+
+func TestTimeOutDoesNotCountAfterTheExit(t *testing.T) {
+	stand := newStand(t)
+	task := stand.start(fields{"command": "sleep 317 & exit 5", "timeoutMs": 500})
+	o := task.end()
+	require.Equal(t, registry.StatusCompleted, o.Status)
+	require.Equal(t, "exit code: 5; 1 process left running", o.Detail)
+	<-task.StopLeftovers("")
+}
+
+func TestCancelDuringTheDrainStillCounts(t *testing.T) {
+	stand := newStand(t)
+	task := stand.run(`sleep 318 & echo $!; exit 5`)
+	task.has("\n")
+	shell := task.live.process.Pid()
+	require.Eventually(t, func() bool { return !alive(shell) }, 5*time.Second, time.Millisecond)
+	require.NoError(t, task.Cancel(""))
+	o := task.end()
+	require.Equal(t, registry.StatusKilled, o.Status)
+	require.Equal(t, "exit code: 5", o.Detail)
+	require.False(t, alive(task.pid(0)))
+}
+
+// TestCancelRacesTheEnd holds that a cancel which comes too late finds the end
+// reported, and one which does not gives a killed task.
+func TestCancelRacesTheEnd(t *testing.T) {
+	stand := newStand(t)
+	for i := range 200 {
+		task := stand.run(fmt.Sprintf("exec sleep 0.00%d", i%7))
+		require.NoError(t, task.Cancel(""))
+		require.NoError(t, task.Cancel(""))
+		if o := task.end(); o.Status != registry.StatusKilled {
+			require.Equal(t, registry.StatusCompleted, o.Status)
+		}
+		require.NoError(t, task.Discard())
+	}
+}
+
+func TestA1LeftoversAreNamedAndOwned(t *testing.T) {
+	stand := newStand(t)
+	for _, c := range []struct{ command, text, leftover string }{
+		{"sleep 320 & echo done", "done\n", "sleep 320"},
+		{"sleep 321 >/dev/null & echo done", "done\n", "sleep 321"},
+		{"sleep 322 >/dev/null 2>&1 & echo done", "done\n", "sleep 322"},
+		{"set -m; sleep 323 >/dev/null 2>&1 & echo done", "done\n", "sleep 323"},
+	} {
+		for _, stop := range []func(*task){
+			func(k *task) { <-k.StopLeftovers("") },
+			func(k *task) { require.NoError(t, k.Cancel("")); <-k.StopLeftovers("") },
+			func(k *task) { require.NoError(t, k.Discard()) },
+		} {
+			begun := time.Now()
+			task := stand.run(c.command)
+			o := task.end()
+			require.Less(t, time.Since(begun), 2*time.Second)
+			require.Equal(t, registry.StatusCompleted, o.Status)
+			require.Equal(t, "exit code: 0; 1 process left running", o.Detail)
+			require.Equal(t, c.text, task.output())
+			pid := task.ghosts.known(t)
+			requireSameJSON(t, fmt.Sprintf(`{"exitCode":0,"leftovers":[{"pid":%d,"command":%q}]}`, pid, c.leftover), o.Result)
+			require.True(t, alive(pid))
+			stop(task)
+			require.False(t, alive(pid))
+			require.Nil(t, task.StopLeftovers(""))
+		}
+	}
+	require.Eventually(t, func() bool { return stand.sink.Len() == 0 }, 5*time.Second, time.Millisecond)
+}
+
+func TestCloseEndsLeftoversAndRefusesNewWork(t *testing.T) {
+	stand := newStand(t)
+	task := stand.run(`trap "" TERM; (echo $BASHPID; sleep 325; sleep 325) & sleep .1`)
+	task.end()
+	pid := task.pid(0)
+	require.True(t, alive(pid))
+	short, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, stand.Close(short), context.DeadlineExceeded)
+	long, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	require.NoError(t, stand.Close(long))
+	require.False(t, alive(pid))
+	plan, err := stand.prepare(fields{"command": "true"})
+	require.NoError(t, err)
+	_, err = plan.Start(context.Background(), registry.Launch{ID: "bash-2"})
+	require.Equal(t, registry.CodeUnavailable, registry.CodeOf(err))
+}
+
+func (g *ghosts) known(t *testing.T) int {
+	t.Helper()
+	left, err := g.tree.Lingering(0)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	return left[0].PID
+}
+
+func TestA2OutputNeverGrowsAfterTheEnd(t *testing.T) {
+	stand := newStand(t)
+	task := stand.run("(while :; do echo tick; sleep .05; done) & echo fg")
+	begun := time.Now()
+	o := task.end()
+	require.Less(t, time.Since(begun), 2*time.Second)
+	require.Equal(t, registry.StatusCompleted, o.Status)
+	require.Contains(t, o.Detail, "left running")
+	require.Contains(t, task.output(), "fg\n")
+	size, _ := task.Size()
+	require.Equal(t, 1, stand.sink.Len())
+	require.Eventually(t, func() bool { return time.Since(begun) > 1500*time.Millisecond }, 5*time.Second, 10*time.Millisecond)
+	after, _ := task.Size()
+	require.Equal(t, size, after)
+	<-task.StopLeftovers("")
+}
+
+// TestALeftoverThatPrintsIsNeitherBlockedNorKilled prints more than a pipe holds
+// after the end.
+func TestALeftoverThatPrintsIsNeitherBlockedNorKilled(t *testing.T) {
+	stand := newStand(t)
+	mark := t.TempDir() + "/mark"
+	task := stand.start(fields{
+		"command": `(sleep 1.2; head -c 3000000 /dev/zero; echo $? >"$MARK") & echo up`,
+		"env":     map[string]string{"MARK": mark},
+	})
+	task.end()
+	require.Equal(t, "up\n", task.output())
+	require.Eventually(t, func() bool { return readFile(mark) == "0\n" }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return stand.sink.Len() == 0 }, 5*time.Second, time.Millisecond)
+	if gone := task.StopLeftovers(""); gone != nil {
+		<-gone
+	}
+}
+
+func TestA11ASessionOfItsOwnDoesNotDelayTheEnd(t *testing.T) {
+	task := newStand(t).run(`(setsid sleep 324 >/dev/null 2>&1 & echo $!); echo up`)
+	begun := time.Now()
+	o := task.end()
+	require.Less(t, time.Since(begun), time.Second)
+	require.Equal(t, registry.StatusCompleted, o.Status)
+	// This net does not see it; another will.
+	require.Contains(t, task.output(), "up\n")
+	require.NoError(t, syscall.Kill(task.pid(0), syscall.SIGKILL))
+}

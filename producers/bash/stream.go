@@ -1,0 +1,44 @@
+package bash
+
+import (
+	"errors"
+
+	"afoot/producers/output"
+	"afoot/registry"
+)
+
+// Page implements [registry.Stream].
+func (r *run) Page(offset, limit int64) (registry.Page, error) {
+	page, err := r.log.Page(offset, limit)
+	if err != nil {
+		return registry.Page{}, readError(err)
+	}
+	return registry.Page(page), nil
+}
+
+// Size implements [registry.Stream].
+func (r *run) Size() (written, dropped int64) { return r.log.Size() }
+
+// Grown implements [registry.Stream].
+func (r *run) Grown(offset int64) <-chan struct{} { return r.log.Grown(offset) }
+
+// Open implements [registry.Stream].
+func (r *run) Open() (registry.RawLog, error) {
+	reader, err := r.log.Open()
+	if err != nil {
+		return nil, readError(err)
+	}
+	return reader, nil
+}
+
+// readError words an error of the store for the caller.
+func readError(err error) error {
+	switch {
+	case errors.Is(err, output.ErrBeyond):
+		return invalid("%s", err)
+	case errors.Is(err, output.ErrDamaged):
+		return registry.Wrap(registry.CodeInternal, err, "%s", output.ErrDamaged)
+	default:
+		return refusal(err, "the output can't be read")
+	}
+}

@@ -1,0 +1,36 @@
+//go:build unix && !linux
+
+package bash
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func pipe() (fds [2]int, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err = unix.Pipe(fds[:]); err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	return fds, err
+}
+
+// nameless makes a temporary file and unlinks it.
+func nameless() (*os.File, error) {
+	file, err := os.CreateTemp("", "command")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// access says whether a directory may be entered.
+func access(dir string) error { return unix.Access(dir, unix.X_OK) }
