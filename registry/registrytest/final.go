@@ -17,7 +17,8 @@ func finalCases() []testCase {
 		{name: "offsets count the bytes of the final output", run: finalOffsets},
 		{name: "a waiting look waits for the end", run: finalLook},
 		{name: "a final output has no raw log", run: finalLog},
-		{name: "a broken promise has no output", run: finalBroken},
+		{name: "a broken promise is told with the end", run: finalBroken},
+		{name: "bytes that are no text show as one U+FFFD per maximal subpart", run: finalInvalid},
 	}
 }
 
@@ -137,4 +138,14 @@ func finalBroken(w *world) {
 	w.is.Equal(registry.StatusFailed, r.Snapshot.Status)
 	w.is.Contains(r.Snapshot.Detail, errBoom.Error())
 	w.is.True(r.EOF)
+}
+
+func finalInvalid(w *world) {
+	work := w.start(alice(), Script{Final: true})
+	work.finish("a\xff\xfe\xe2\x82b")
+	for range 2 {
+		r := w.take(work)
+		w.is.Equal("a\uFFFD\uFFFD\uFFFDb", r.Text)
+		w.is.True(r.EOF)
+	}
 }

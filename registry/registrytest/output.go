@@ -3,23 +3,15 @@ package registrytest
 import (
 	"errors"
 	"io"
+	"sync"
 
 	"afoot/registry"
 )
 
-// lock is a mutex that a synctest bubble can see: who waits for it is durably
-// blocked. A forbidden call back into work that holds its lock therefore shows at
-// once, and not as a test that hangs.
-type lock chan struct{}
-
-func newLock() lock    { return make(lock, 1) }
-func (l lock) lock()   { l <- struct{}{} }
-func (l lock) unlock() { <-l }
-
 // Output is a [registry.Stream] in memory that its case appends to, cuts at the
 // head and ends. It keeps every promise of the interface.
 type Output struct {
-	mu      lock
+	mu      sync.Mutex
 	kept    []byte
 	dropped int64
 	ended   bool
@@ -35,12 +27,12 @@ type growth struct {
 }
 
 // NewOutput makes an empty stream that has not ended.
-func NewOutput() *Output { return &Output{mu: newLock()} }
+func NewOutput() *Output { return &Output{} }
 
 // Append adds raw bytes, which need not be whole characters.
 func (o *Output) Append(text string) {
-	o.mu.lock()
-	defer o.mu.unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.ended {
 		panic("registrytest: output grew after its end")
 	}
@@ -50,31 +42,31 @@ func (o *Output) Append(text string) {
 
 // Drop gives the first n kept bytes back, as a bounded store does.
 func (o *Output) Drop(n int) {
-	o.mu.lock()
-	defer o.mu.unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.kept = o.kept[n:]
 	o.dropped += int64(n)
 }
 
 // End says that nothing more will come. It is idempotent.
 func (o *Output) End() {
-	o.mu.lock()
-	defer o.mu.unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.ended = true
 	o.releaseLocked()
 }
 
 // WidestPage is the largest limit that a page was ever asked with.
 func (o *Output) WidestPage() int64 {
-	o.mu.lock()
-	defer o.mu.unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	return o.widest
 }
 
 // OpenLogs counts raw logs that were opened and not closed.
 func (o *Output) OpenLogs() int {
-	o.mu.lock()
-	defer o.mu.unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	return o.open
 }
 
@@ -94,8 +86,8 @@ func (o *Output) releaseLocked() {
 
 // Page is part of [registry.Stream].
 func (o *Output) Page(offset, limit int64) (registry.Page, error) {
-	o.mu.lock()
-	defer o.mu.unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.widest = max(o.widest, limit)
 	if offset < 0 || offset > o.writtenLocked() {
 		return registry.Page{}, registry.Errorf(registry.CodeInvalid,
@@ -114,15 +106,15 @@ func (o *Output) Page(offset, limit int64) (registry.Page, error) {
 
 // Size is part of [registry.Stream].
 func (o *Output) Size() (written, dropped int64) {
-	o.mu.lock()
-	defer o.mu.unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	return o.writtenLocked(), o.dropped
 }
 
 // Grown is part of [registry.Stream].
 func (o *Output) Grown(offset int64) <-chan struct{} {
-	o.mu.lock()
-	defer o.mu.unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.waiting = append(o.waiting, growth{offset, make(chan struct{})})
 	grown := o.waiting[len(o.waiting)-1].closed
 	o.releaseLocked()
@@ -131,8 +123,8 @@ func (o *Output) Grown(offset int64) <-chan struct{} {
 
 // Open is part of [registry.Stream].
 func (o *Output) Open() (registry.RawLog, error) {
-	o.mu.lock()
-	defer o.mu.unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.open++
 	return &rawLog{output: o}, nil
 }
@@ -144,8 +136,8 @@ type rawLog struct {
 }
 
 func (l *rawLog) ReadAt(p []byte, offset int64) (int, error) {
-	l.output.mu.lock()
-	defer l.output.mu.unlock()
+	l.output.mu.Lock()
+	defer l.output.mu.Unlock()
 	switch {
 	case offset < l.output.dropped:
 		return 0, errors.New("registrytest: offset was dropped")
@@ -160,16 +152,16 @@ func (l *rawLog) ReadAt(p []byte, offset int64) (int, error) {
 }
 
 func (l *rawLog) Bounds() (first, next int64, ended bool) {
-	l.output.mu.lock()
-	defer l.output.mu.unlock()
+	l.output.mu.Lock()
+	defer l.output.mu.Unlock()
 	return l.output.dropped, l.output.writtenLocked(), l.output.ended
 }
 
 func (l *rawLog) Grown(offset int64) <-chan struct{} { return l.output.Grown(offset) }
 
 func (l *rawLog) Close() error {
-	l.output.mu.lock()
-	defer l.output.mu.unlock()
+	l.output.mu.Lock()
+	defer l.output.mu.Unlock()
 	if !l.closed {
 		l.closed = true
 		l.output.open--

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"sync"
 
 	"afoot/registry"
 )
@@ -31,14 +32,14 @@ type Script struct {
 // Producer is a [registry.Producer] under full control of its case. The fields
 // of a spec choose the [Script]; empty fields choose the zero Script.
 type Producer struct {
-	mu      lock
+	mu      sync.Mutex
 	scripts []Script
 	works   []*Work
 	retired bool
 }
 
 // NewProducer makes a producer that knows no script yet.
-func NewProducer() *Producer { return &Producer{mu: newLock()} }
+func NewProducer() *Producer { return &Producer{} }
 
 // fields is the wire form of a reference to a script.
 type fields struct {
@@ -47,23 +48,23 @@ type fields struct {
 
 // Fields registers a script and gives the [registry.Spec] fields that choose it.
 func (p *Producer) Fields(s Script) json.RawMessage {
-	p.mu.lock()
-	defer p.mu.unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.scripts = append(p.scripts, s)
 	return json.RawMessage(`{"script":` + strconv.Itoa(len(p.scripts)) + `}`)
 }
 
 // Starts counts how often a starter ran, whatever came of it.
 func (p *Producer) Starts() int {
-	p.mu.lock()
-	defer p.mu.unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return len(p.works)
 }
 
 // Work gives the latest work that was started under an id, nil if none was.
 func (p *Producer) Work(id registry.ID) *Work {
-	p.mu.lock()
-	defer p.mu.unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for i := len(p.works) - 1; i >= 0; i-- {
 		if p.works[i].ID == id {
 			return p.works[i]
@@ -75,18 +76,18 @@ func (p *Producer) Work(id registry.ID) *Work {
 // Retire settles all work as killed, and from now on each cancel settles what it
 // asks to end: a service can always be closed after it.
 func (p *Producer) Retire() {
-	p.mu.lock()
+	p.mu.Lock()
 	p.retired = true
 	works := append([]*Work(nil), p.works...)
-	p.mu.unlock()
+	p.mu.Unlock()
 	for _, w := range works {
 		w.Settle(registry.Outcome{Status: registry.StatusKilled, Detail: "retired"})
 	}
 }
 
 func (p *Producer) isRetired() bool {
-	p.mu.lock()
-	defer p.mu.unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return p.retired
 }
 
@@ -100,9 +101,9 @@ func (p *Producer) Prepare(ctx context.Context, spec registry.Spec) (registry.Pl
 	}
 	var script Script
 	if chosen.Script > 0 {
-		p.mu.lock()
+		p.mu.Lock()
 		script = p.scripts[chosen.Script-1]
-		p.mu.unlock()
+		p.mu.Unlock()
 	}
 	if script.Label == "" {
 		script.Label = "scripted work"
@@ -126,11 +127,11 @@ func (p *plan) Label() string { return p.script.Label }
 func (p *plan) Start(ctx context.Context, launch registry.Launch) (registry.Run, error) {
 	w := &Work{
 		ID: launch.ID, Owner: launch.Owner, Spec: p.spec, Output: NewOutput(),
-		mu: newLock(), producer: p.producer, script: p.script, settle: launch.Settle,
+		producer: p.producer, script: p.script, settle: launch.Settle,
 	}
-	p.producer.mu.lock()
+	p.producer.mu.Lock()
 	p.producer.works = append(p.producer.works, w)
-	p.producer.mu.unlock()
+	p.producer.mu.Unlock()
 	if p.script.Start != nil {
 		if err := p.script.Start(ctx, w); err != nil {
 			return nil, err

@@ -1,7 +1,6 @@
 package registrytest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -21,7 +20,6 @@ func settleCases() []testCase {
 		{name: "a status that is no end settles as failed", run: settleNoEnd},
 		{name: "a broken promise settles as failed with the reason", run: settleBroken},
 		{name: "a reason of many lines becomes one line of detail", run: settleBrokenLines},
-		{name: "settling calls back into neither work nor output", run: settleBusy},
 		{name: "the record is committed when settle returns", run: settleCommits},
 		{name: "waiters are released before observers hear", run: settleReleasesFirst},
 		{name: "settling after the record was removed changes nothing", run: settleRemoved},
@@ -118,26 +116,6 @@ func settleBrokenLines(w *world) {
 	detail := w.get(work).Detail
 	w.is.Contains(detail, "first")
 	w.is.False(strings.ContainsAny(detail, "\r\n"), "detail %q", detail)
-}
-
-func settleBusy(w *world) {
-	work := w.start(alice(), Script{})
-	c := w.reading(work, registry.ReadOptions{Wait: time.Minute})
-	work.Output.Append("abc")
-	work.Output.End()
-	release := work.Busy()
-	settling := begin(w.ctx, func(context.Context) (struct{}, error) {
-		work.settle(registry.Outcome{Status: registry.StatusCompleted}, nil)
-		return struct{}{}, nil
-	})
-	w.settled()
-	returned := settling.returned()
-	release()
-	w.is.True(returned, "settle waited for the run that called it")
-	d := w.delivered(c)
-	w.is.Equal("abc", d.Text)
-	d.Abandon()
-	w.tale(work, registry.ChangeRegistered, registry.ChangeSettled, notice)
 }
 
 func settleCommits(w *world) {

@@ -87,12 +87,12 @@ func pause(dice *rand.Rand) { time.Sleep(time.Duration(dice.IntN(50)) * time.Mil
 func (task *stormTask) work(dice *rand.Rand) {
 	for range 20 {
 		pause(dice)
-		task.Output.mu.lock()
+		task.Output.mu.Lock()
 		if !task.Output.ended {
 			task.Output.kept = append(task.Output.kept, "0123456789\n"...)
 			task.Output.releaseLocked()
 		}
-		task.Output.mu.unlock()
+		task.Output.mu.Unlock()
 	}
 	task.Complete("ended by itself")
 }

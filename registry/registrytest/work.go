@@ -2,6 +2,7 @@ package registrytest
 
 import (
 	"encoding/json"
+	"sync"
 
 	"afoot/registry"
 )
@@ -20,7 +21,7 @@ type Work struct {
 	script   Script
 	settle   func(registry.Outcome, error)
 
-	mu       lock
+	mu       sync.Mutex
 	reasons  []string
 	discards int
 }
@@ -57,36 +58,25 @@ func (w *Work) Break(reason error) {
 	w.settle(registry.Outcome{}, reason)
 }
 
-// Busy locks work and output until release is called, as a producer does that
-// reports from inside its own critical section. Calls of run and stream wait.
-func (w *Work) Busy() (release func()) {
-	w.mu.lock()
-	w.Output.mu.lock()
-	return func() {
-		w.Output.mu.unlock()
-		w.mu.unlock()
-	}
-}
-
 // Cancels gives the reasons of all cancels so far, in order.
 func (w *Work) Cancels() []string {
-	w.mu.lock()
-	defer w.mu.unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return append([]string(nil), w.reasons...)
 }
 
 // Discards counts how often the stored output was given back.
 func (w *Work) Discards() int {
-	w.mu.lock()
-	defer w.mu.unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.discards
 }
 
 // Cancel is part of [registry.Run].
 func (w *Work) Cancel(reason string) error {
-	w.mu.lock()
+	w.mu.Lock()
 	w.reasons = append(w.reasons, reason)
-	w.mu.unlock()
+	w.mu.Unlock()
 	if w.producer.isRetired() {
 		w.Settle(registry.Outcome{Status: registry.StatusKilled, Detail: "retired"})
 		return nil
@@ -99,15 +89,15 @@ func (w *Work) Cancel(reason string) error {
 
 // Request is part of [registry.Run]: the fields of the spec.
 func (w *Work) Request() (json.RawMessage, error) {
-	w.mu.lock()
-	defer w.mu.unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.Spec.Fields, nil
 }
 
 // Discard is part of [registry.Run].
 func (w *Work) Discard() error {
-	w.mu.lock()
-	defer w.mu.unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.discards++
 	return nil
 }
