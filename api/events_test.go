@@ -32,8 +32,10 @@ type event struct{ id, kind, data string }
 func (w *world) subscribe(query string, headers ...string) *stream {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	res, err := w.server.Client().Do(w.request(ctx, http.MethodGet, "/events"+query, "", headers...))
+	r := w.request(ctx, http.MethodGet, "/events"+query, "", headers...)
+	res, err := w.server.Client().Do(r)
 	w.is.NoError(err)
+	w.check(exchange{request: r, status: res.StatusCode, header: res.Header})
 	w.t.Cleanup(func() { stop(); res.Body.Close() })
 	w.is.Equal(http.StatusOK, res.StatusCode)
 	w.is.True(strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"))

@@ -93,8 +93,12 @@ type follower struct {
 func (w *world) follow(headers ...string) *follower {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	res, err := w.server.Client().Do(w.request(ctx, http.MethodGet, "/tasks/bash-1/log?follow=true", "", headers...))
+	r := w.request(ctx, http.MethodGet, "/tasks/bash-1/log?follow=true", "", headers...)
+	res, err := w.server.Client().Do(r)
 	w.is.NoError(err)
+	if res.StatusCode == http.StatusOK {
+		w.check(exchange{request: r, status: res.StatusCode, header: res.Header})
+	}
 	w.t.Cleanup(func() { stop(); res.Body.Close() })
 	return &follower{w: w, body: res.Body, res: res, stop: stop}
 }

@@ -60,7 +60,7 @@ func TestIdempotencyKey(t *testing.T) {
 	// The same request, written otherwise.
 	spaced := strings.Replace(strings.TrimSuffix(body, "}"), "{", "{ \n", 1) + " }"
 	w.is.NotEqual(body, spaced)
-	moved := `{"command":"scripted",` + strings.Replace(strings.TrimPrefix(body, "{"), `"command":"scripted",`, "", 1)
+	moved := `{"command":"scripted 1","kind":"bash"}`
 	for _, same := range []string{body, spaced, moved} {
 		a := w.call(http.MethodPost, "/tasks", same, "Idempotency-Key", "k").ok(http.StatusOK)
 		w.is.Equal("true", a.header.Get("Idempotency-Replayed"))

@@ -57,7 +57,7 @@ func TestGet(t *testing.T) {
 	d := into[wire.TaskDescription](w.get("/tasks/bash-1").ok(http.StatusOK))
 	w.is.Equal("l", d.Label)
 	w.is.Zero(d.Waiters)
-	w.is.Contains(string(d.Request), `"command":"scripted"`)
+	w.is.Contains(string(d.Request), `"command":"scripted 1"`)
 	w.call(http.MethodHead, "/tasks/bash-1", "").ok(http.StatusOK)
 	w.is.Equal("bash-1", into[wire.TaskDescription](w.get("/tasks/bash%2D1")).Id)
 }

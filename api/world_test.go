@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -31,14 +32,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // world is a whole daemon but for its processes: scripted work stands for them
 // under the kind bash.
 type world struct {
-	t         *testing.T
-	is        *require.Assertions
-	service   *inmem.Service
+	t       *testing.T
+	is      *require.Assertions
+	service *inmem.Service
+	// faulty is the service as the API sees it.
+	faulty    *faulty
 	jobs      *registrytest.Producer
 	authority *auth.Authority
 	hub       *sse.Hub
 	server    *httptest.Server
 	log       *logBuffer
+	// seen has every documented exchange that took place.
+	seen *sync.Map
 	// token is used when a request names none.
 	token string
 }
@@ -54,7 +59,7 @@ type setup struct {
 
 func newWorld(t *testing.T, change ...func(*setup)) *world {
 	t.Helper()
-	w := &world{t: t, is: require.New(t), jobs: registrytest.NewProducer(), log: &logBuffer{}}
+	w := &world{t: t, is: require.New(t), jobs: registrytest.NewProducer(), log: &logBuffer{}, seen: &sync.Map{}}
 	var s setup
 	s.auth.SecretFile = filepath.Join(t.TempDir(), "state", "secret")
 	s.sse.Coalesce = time.Millisecond
@@ -68,10 +73,9 @@ func newWorld(t *testing.T, change ...func(*setup)) *world {
 	w.is.NoError(err)
 	w.service, w.hub = inmem.New(s.inmem), sse.NewHub(s.sse)
 	w.service.AttachController("api", registry.AllOwners())
-	w.service.AttachProducer("bash", w.jobs)
-	if s.api.Service == nil {
-		s.api.Service = w.service
-	}
+	w.service.AttachProducer("bash", scripted{w.jobs})
+	w.faulty = &faulty{Service: w.service}
+	s.api.Service = w.faulty
 	s.api.Authority, s.api.Hub, s.api.Counts = w.authority, w.hub, w.service.Counts
 	a, err := api.New(s.api)
 	w.is.NoError(err)
@@ -139,11 +143,13 @@ func (w *world) call(method, path, body string, headers ...string) answer {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	res, err := w.server.Client().Do(w.request(ctx, method, path, body, headers...))
+	r := w.request(ctx, method, path, body, headers...)
+	res, err := w.server.Client().Do(r)
 	w.is.NoError(err)
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
 	w.is.NoError(err)
+	w.check(exchange{request: r, sent: body, status: res.StatusCode, header: res.Header, body: data})
 	return answer{w: w, status: res.StatusCode, header: res.Header, body: data}
 }
 
@@ -193,14 +199,29 @@ func (w *world) start(s registrytest.Script, headers ...string) *registrytest.Wo
 	return work
 }
 
-// body is a request that starts scripted work.
+// body is a request that starts scripted work: a command that names the script, so
+// that it is a request as described.
 func (w *world) body(s registrytest.Script) string {
-	var fields map[string]any
+	var fields struct{ Script int }
 	w.is.NoError(json.Unmarshal(w.jobs.Fields(s), &fields))
-	fields["kind"], fields["command"] = "bash", "scripted"
-	b, err := json.Marshal(fields)
-	w.is.NoError(err)
-	return string(b)
+	return fmt.Sprintf(`{"kind":"bash","command":"scripted %d"}`, fields.Script)
+}
+
+// scripted finds the script that a command names.
+type scripted struct{ *registrytest.Producer }
+
+func (p scripted) Prepare(ctx context.Context, spec registry.Spec) (registry.Plan, error) {
+	var fields struct {
+		Script  int    `json:"script"`
+		Command string `json:"command"`
+	}
+	if err := json.Unmarshal(spec.Fields, &fields); err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Sscanf(fields.Command, "scripted %d", &fields.Script); err == nil {
+		spec.Fields, _ = json.Marshal(fields)
+	}
+	return p.Producer.Prepare(ctx, spec)
 }
 
 // ended starts work that has printed text and completed.
