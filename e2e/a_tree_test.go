@@ -48,10 +48,7 @@ func TestA1LeftoversDoNotHoldTheEnd(t *testing.T) {
 				return d.descriptors() <= base+total+2 // two connections more, at most
 			})
 
-			asked := time.Now()
-			k := c.kill(t, id)
-			require.Less(t, time.Since(asked), time.Second, "a kill of a finished task answers at once")
-			require.Equal(t, "already-finished", k.Outcome)
+			c.purge(t, id)
 			d.gone(t, id, grace+time.Second)
 			total -= row.left
 		})
@@ -80,8 +77,33 @@ func TestA2DrainIsNotRearmed(t *testing.T) {
 				return o.Snapshot.OutputBytes != size || o.NextOffset != size || !o.EOF
 			}, 600*time.Millisecond, 50*time.Millisecond, "output grew after the end")
 			require.NotEmpty(t, d.aliveOf(id), "what lives on is never blocked and does not die of its output")
-			c.kill(t, id)
+			c.purge(t, id)
 			d.gone(t, id, grace+time.Second)
+		})
+	}
+}
+
+func TestA1KillStopsLeftovers(t *testing.T) {
+	t.Parallel()
+	d := serve(t)
+	c := d.as("a1")
+	for _, command := range []string{
+		`sleep 237 & echo up`,
+		`sleep 239 >/dev/null 2>&1 & sleep 241 & echo up; exit 3`,
+		`(trap "" TERM; while :; do sleep 0.243; done) & echo up`,
+	} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			id := c.start(t, command).ID
+			s, _ := c.finish(t, id)
+			require.NotEmpty(t, d.aliveOf(id))
+			asked := time.Now()
+			k := c.kill(t, id)
+			require.Less(t, time.Since(asked), time.Second, "a kill of a finished task answers at once")
+			require.Equal(t, "already-finished", k.Outcome)
+			require.Equal(t, s.Detail, k.Snapshot.Detail)
+			d.gone(t, id, grace+time.Second)
+			require.Equal(t, "up\n", c.read(t, id, "").Text)
 		})
 	}
 }

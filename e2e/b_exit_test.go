@@ -216,15 +216,15 @@ func TestB5Workdirs(t *testing.T) {
 	dir := filepath.Join(d.work, "with space 'quote'")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	g := newGate(t)
-	inside := c.start(t, g.wait()+"echo still here", fields{"workdir": dir})
-	eventually(t, 5*time.Second, "task in its directory", func() bool { return len(d.aliveOf(inside.ID)) > 0 })
+	inside := c.start(t, "echo in; "+g.wait()+"echo still here", fields{"workdir": dir})
+	c.says(t, inside.ID, "in\n")
 	require.NoError(t, os.Remove(dir))
 	a := c.do(t, http.MethodPost, "/tasks", startBody("true", fields{"workdir": dir}))
 	require.Contains(t, a.refused(t, http.StatusBadRequest, "invalid"), dir)
 	g.open(t)
 	s, text := c.finish(t, inside.ID)
 	require.Equal(t, 0, s.exitCode())
-	require.Equal(t, "still here\n", text)
+	require.Equal(t, "in\nstill here\n", text)
 }
 
 func TestB5StartDirectoryDeleted(t *testing.T) {

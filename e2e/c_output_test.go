@@ -102,7 +102,7 @@ func TestC3BinaryOutput(t *testing.T) {
 	}{
 		{`head -c 100000 /dev/urandom`, 100000, ""},
 		{`printf 'a\0b\xff\n'`, 5, "a\x00b\xff\n"},
-		{`printf '\r\n\t\x1b[31mred\x1b[0m\x07\x7f\n'`, 17, "\r\n\t\x1b[31mred\x1b[0m\a\x7f\n"},
+		{`printf '\r\n\t\x1b[31mred\x1b[0m\x07\x7f\n'`, 18, "\r\n\t\x1b[31mred\x1b[0m\a\x7f\n"},
 		{`head -c 70000 /dev/zero`, 70000, strings.Repeat("\x00", 70000)},
 		{`printf '\xff%.0s' {1..5000}`, 5000, strings.Repeat("\xff", 5000)},
 		{`printf '\xef\xbb\xbfbom\xe2\x80\xa8\xe2\x80\xa9'`, 12, "\ufeffbom\u2028\u2029"},

@@ -336,6 +336,13 @@ func (c *client) kill(t *testing.T, id string) killed {
 	return k
 }
 
+// purge removes the record of a finished task.
+func (c *client) purge(t *testing.T, id string) {
+	t.Helper()
+	a := c.do(t, http.MethodDelete, "/tasks/"+id+"?purge=true", nil)
+	require.Equal(t, http.StatusNoContent, a.status, "%s", a)
+}
+
 // log gives the raw bytes.
 func (c *client) log(t *testing.T, id string) []byte {
 	t.Helper()

@@ -44,7 +44,7 @@ func TestF1CommandIsVerbatim(t *testing.T) {
 			{"echo 'ä 界 😀 \u2028'", "ä 界 😀 \u2028\n"},
 			{"echo '%s' %d \\%", "%s %d %\n"},
 			{"echo a\\\nb", "ab\n"},
-			{"printf '%s|' \"$#\" \"$@\"", "0||"},
+			{"printf '%s|' \"$#\" \"$@\"", "0|"},
 			{"echo !!; echo !x", "!!\n!x\n"},
 			{"printf '%s' '" + strings.Repeat("x", 100000) + "' | wc -c", "100000\n"},
 		} {

@@ -248,7 +248,7 @@ func TestJ3RefusalsToStart(t *testing.T) {
 		"default over maximum":   {environ("AFOOT_WAIT_DEFAULT=11m"), []string{"AFOOT_WAIT_DEFAULT", "AFOOT_WAIT_MAX"}},
 		"default over a maximum": {environ("AFOOT_WAIT_MAX=5s"), []string{"AFOOT_WAIT_DEFAULT"}},
 		"certificate, no key":    {environ("AFOOT_TLS_CERT=/no/such.pem"), []string{"AFOOT_TLS_KEY"}},
-		"missing workdir":        {environ("AFOOT_WORKDIR=/no/such/dir"), []string{"/no/such/dir"}},
+		"missing workdir":        {environ("AFOOT_WORKDIR=/no/such/dir"), []string{"AFOOT_WORKDIR", "/no/such/dir"}},
 		"missing env file":       {environ("AFOOT_ENV_FILE=/no/such/file"), []string{"/no/such/file"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 // Whatever is open, SIGTERM ends the daemon in time, with a last event on every
 // stream and nothing left behind; a second one changes nothing.
-func TestShutdownWithEverythingOpen(t *testing.T) {
+func TestK9ShutdownWithEverythingOpen(t *testing.T) {
 	t.Parallel()
 	for name, signals := range map[string][]os.Signal{
 		"SIGTERM":       {syscall.SIGTERM},
@@ -48,10 +48,6 @@ func TestShutdownWithEverythingOpen(t *testing.T) {
 			eventually(t, 5*time.Second, "blocked calls", func() bool {
 				return c.get(t, tree).Waiters >= 1 && c.get(t, stubborn).Waiters >= 1
 			})
-			idle, err := net.Dial("tcp", d.addr) // says nothing at all
-			require.NoError(t, err)
-			defer func() { _ = idle.Close() }()
-
 			begun := time.Now()
 			for _, s := range signals {
 				require.NoError(t, d.cmd.Process.Signal(s))
@@ -77,6 +73,47 @@ func TestShutdownWithEverythingOpen(t *testing.T) {
 			case <-time.After(time.Second):
 				require.FailNow(t, "a call outlived the daemon")
 			}
+		})
+	}
+}
+
+// No client can hold the daemon up, whatever it leaves undone.
+func TestK9ShutdownWithStuckClients(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]func(c *client, id string) string{
+		"says nothing":  func(*client, string) string { return "" },
+		"half a header": func(*client, string) string { return "GET /tasks HTTP/1.1\r\nHost: local" },
+		"a body that stalls": func(c *client, _ string) string {
+			return bare("POST /tasks HTTP/1.1", "Host: "+c.d.addr, c.bearer(), "Content-Type: application/json", "Content-Length: 1000") + `{"kind":`
+		},
+		"reads no log": func(c *client, id string) string {
+			return bare("GET /tasks/"+id+"/log HTTP/1.1", "Host: "+c.d.addr, c.bearer())
+		},
+		"follows no log": func(c *client, id string) string {
+			return bare("GET /tasks/"+id+"/log?follow=true HTTP/1.1", "Host: "+c.d.addr, c.bearer())
+		},
+		"reads no output": func(c *client, id string) string {
+			return bare("GET /tasks/"+id+"/output?offset=0 HTTP/1.1", "Host: "+c.d.addr, c.bearer())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := serve(t)
+			c := d.as("stuck")
+			id := c.start(t, `head -c 30000000 /dev/zero; sleep 849`).ID
+			eventually(t, 20*time.Second, "output", func() bool { return c.get(t, id).OutputBytes == 30000000 })
+			w, err := d.dial()
+			require.NoError(t, err)
+			defer func() { _ = w.conn.Close() }()
+			require.NoError(t, w.conn.SetReadBuffer(4096))
+			_, err = w.conn.Write([]byte(request(c, id)))
+			require.NoError(t, err)
+			c.get(t, id) // the daemon has met the connection before this one
+			begun := time.Now()
+			require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
+			require.True(t, d.waitExit(grace+2*time.Second), "still there after %v", time.Since(begun))
+			require.Equal(t, 0, d.cmd.ProcessState.ExitCode())
+			require.Empty(t, d.alive())
 		})
 	}
 }
