@@ -82,13 +82,19 @@ func holdRenewed(w *world) {
 	w.notices(work, 1)
 }
 
+// holdOutlastsAbandon: the first answer did arrive and may still be acknowledged,
+// whatever became of a second one.
 func holdOutlastsAbandon(w *world) {
-	work, _ := w.unacked()
-	w.pass(20 * time.Second)
-	w.hold(work).Abandon()
-	w.notices(work, 0)
-	w.pass(registry.AckHold + tick)
-	w.notices(work, 1)
+	for _, explicit := range []bool{false, true} {
+		work, r := w.unacked()
+		w.pass(20 * time.Second)
+		w.holdWith(work, registry.ReadOptions{Explicit: explicit}).Abandon()
+		w.notices(work, 0)
+		w.pass(registry.AckHold + tick)
+		w.notices(work, 1)
+		w.ack(work, r.NextOffset)
+		w.is.True(w.get(work).Reported)
+	}
 }
 
 func holdLateAck(w *world) {

@@ -19,6 +19,7 @@ func closeCases() []testCase {
 		{name: "closing again is nothing", options: bound, run: closeAgain},
 		{name: "the closing goes on when its caller leaves", options: bound, run: closeCallerLeaves},
 		{name: "a start in flight is awaited and its work cancelled", options: bound, run: closeAgainstStart},
+		{name: "a start that returns late is cancelled all the same", options: bound, run: closeAgainstLateStart},
 		{name: "a start in the instant of the closing", run: closeSameInstant},
 		{name: "answers on their way announce nothing any more", options: bound, run: closeHeld},
 		{name: "no lease runs out after the end", options: bound, run: closeLeases},
@@ -80,6 +81,7 @@ func closeKeeps(w *world) {
 	w.is.Equal([]registry.ID{ended.ID, live.ID}, w.ids(alice(), registry.ListOptions{}))
 	s := w.get(live)
 	w.is.Equal(registry.StatusKilled, s.Status)
+	w.is.Equal(registry.DetailShutdown, s.Detail)
 	w.is.False(s.Reported, "its owner is to be told after the next start")
 	w.is.False(s.FinishedAt.IsZero())
 	w.is.Equal("exit code: 0", w.get(ended).Detail)
@@ -165,6 +167,27 @@ func closeAgainstStart(w *world) {
 	_, err := c.result()
 	w.is.NoError(err)
 	w.notices(work, 0)
+}
+
+// closeAgainstLateStart: the starter returns while the closing waits for other
+// work, or when it is over; nobody but the service knows of what it started.
+func closeAgainstLateStart(w *world) {
+	stuck := w.start(alice(), Script{})
+	during, after := w.attempt(bob()), w.attempt(bob())
+	c := w.closing()
+	w.pass(10 * time.Second)
+	during.verdict <- nil
+	w.pass(time.Minute)
+	w.is.True(c.returned())
+	after.verdict <- nil
+	w.settled()
+	for _, a := range []*attempt{during, after} {
+		w.is.True(a.returned())
+	}
+	w.is.NotEmpty(stuck.Cancels())
+	for _, work := range w.jobs.works {
+		w.is.NotEmpty(work.Cancels(), "work that ran was forgotten")
+	}
 }
 
 // closeSameInstant has work on both sides of the closing: all of it is cancelled.

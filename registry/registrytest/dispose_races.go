@@ -12,6 +12,7 @@ func disposeRaceCases() []testCase {
 	return []testCase{
 		{name: "a start in flight is awaited and its work cancelled", run: disposeAgainstStart},
 		{name: "a start in flight that fails holds no disposal up", run: disposeAgainstFailed},
+		{name: "a start that returns late is cancelled all the same", options: Options{TeardownTimeout: 8 * time.Second}, run: disposeAgainstLateStart},
 		{name: "a start in the instant of the disposal", run: disposeSameInstant},
 		{name: "work that ends in the instant of the disposal", run: disposeAgainstSettle},
 		{name: "two disposals at once end the owner once", run: disposeTwice},
@@ -63,6 +64,35 @@ func disposeAgainstFailed(w *world) {
 	_, err = d.result()
 	w.is.NoError(err)
 	w.is.Equal(1, w.gone(agent))
+}
+
+// disposeAgainstLateStart: the starter returns while the disposal waits for other
+// work, or when it is over; nobody but the service knows of what it started.
+func disposeAgainstLateStart(w *world) {
+	agent := w.open(alice(), 0)
+	stuck := w.start(agent, Script{})
+	during, after := w.attempt(agent), w.attempt(agent)
+	d := w.disposing(alice(), agent.Agent)
+	w.pass(10 * time.Second)
+	during.verdict <- nil
+	w.pass(time.Minute)
+	w.is.True(d.returned())
+	after.verdict <- nil
+	w.settled()
+	for _, a := range []*attempt{during, after} {
+		w.is.True(a.returned())
+	}
+	w.is.NotEmpty(stuck.Cancels())
+	for _, work := range w.jobs.works {
+		w.is.NotEmpty(work.Cancels(), "work that ran was forgotten")
+		work.Complete("late")
+	}
+	w.settled()
+	w.is.Empty(w.ids(alice(), registry.ListOptions{}))
+	w.is.Equal(1, w.gone(agent))
+	for _, work := range w.jobs.works {
+		w.is.Equal(1, work.Discards(), "what work %s stored was not given back", work.ID)
+	}
 }
 
 // disposeSameInstant: what was started is cancelled, what was refused never ran.

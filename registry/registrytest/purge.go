@@ -13,6 +13,7 @@ func purgeCases() []testCase {
 		{name: "a live task is not purged", run: purgeLive},
 		{name: "a purge leaves other tasks alone", run: purgeOthers},
 		{name: "of two purges at once one removes", run: purgeTwice},
+		{name: "a kill and a read in the instant of a purge", run: purgeAgainstKill},
 		{name: "an unreported end that is purged is not announced any more", run: purgeUnreported},
 		{name: "a purge while an answer is on its way", run: purgeHeld},
 		{name: "a purge of a final output", run: purgeFinal},
@@ -73,6 +74,31 @@ func purgeTwice(w *world) {
 		w.refused(err2, registry.CodeGone)
 		w.is.Equal(1, work.Discards())
 		w.is.Equal(1, w.log.count(work.ID, registry.ChangeRemoved))
+	}
+}
+
+// purgeAgainstKill: the removal is the last that is told of a task.
+func purgeAgainstKill(w *world) {
+	for range rounds {
+		work := w.start(alice(), Script{})
+		work.Complete("")
+		w.settled()
+		kill := w.killing(work)
+		read := begin(w.ctx, func(ctx context.Context) (struct{}, error) {
+			d, err := w.Read(ctx, alice(), work.ID, registry.ReadOptions{})
+			if err == nil {
+				err = d.Confirm()
+			}
+			return struct{}{}, err
+		})
+		w.is.NoError(w.Purge(w.ctx, alice(), work.ID))
+		w.settled()
+		if _, err := kill.result(); err != nil {
+			w.refused(err, registry.CodeGone)
+		}
+		_, _ = read.result()
+		story := w.log.story(work.ID)
+		w.is.Equal(registry.ChangeRemoved, story[len(story)-1], "%v", story)
 	}
 }
 
