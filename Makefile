@@ -15,6 +15,8 @@ OAPI     := $(TOOLS)/oapi-codegen-$(OAPI_VERSION)
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 SOURCES   = $(shell git ls-files -co --exclude-standard '*.go' go.mod go.sum openapi.yaml 'web/**')
+# Commands under the race detector would else each end a second late.
+export GORACE := atexit_sleep_ms=0
 # What `make generate` writes.
 GENERATED = $(shell git ls-files -co --exclude-standard '*.gen.go' docs/configuration.md)
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,7 +18,7 @@ func TestRunExitsAsTheTaskDoes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "HERE=from here")
 	r.serve()
-	real, err := filepath.EvalSymlinks(r.home)
+	home, err := filepath.EvalSymlinks(r.home)
 	require.NoError(t, err)
 	for _, c := range []struct {
 		name   string
@@ -33,7 +32,7 @@ func TestRunExitsAsTheTaskDoes(t *testing.T) {
 		{"signal", []string{"--", "echo a; kill -9 $$"}, "a\n", "SIGKILL", 137},
 		{"argv", []string{"--", "printf", "%s|", "a b", "$HOME", "it's"}, "a b|$HOME|it's|", "", 0},
 		{"without dashes", []string{"printf", "%s", "-x"}, "-x", "", 0},
-		{"here", []string{"pwd"}, real + "\n", "", 0},
+		{"here", []string{"pwd"}, home + "\n", "", 0},
 		{"workdir", []string{"--workdir", "/", "pwd"}, "/\n", "", 0},
 		{"env", []string{"--env", "A=1 2", "--env", "HERE", "--", `echo "$A $HERE"`}, "1 2 from here\n", "", 0},
 		{"timeout", []string{"--timeout", "200ms", "--", "echo a; sleep 325; true"}, "a\n", "timed out", 143},
@@ -237,7 +236,7 @@ func TestTokenCommand(t *testing.T) {
 	claims := func(args ...string) map[string]any {
 		t.Helper()
 		token := r.ok(append([]string{"token"}, args...)...)
-		require.Regexp(t, regexp.MustCompile(`^[\w-]+\.[\w-]+\.[\w-]+\n$`), token, "the token and nothing else")
+		require.Regexp(t, `^[\w-]+\.[\w-]+\.[\w-]+\n$`, token, "the token and nothing else")
 		text, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
 		require.NoError(t, err)
 		var claims map[string]any

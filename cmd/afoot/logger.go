@@ -5,9 +5,6 @@ import (
 	"log/slog"
 )
 
-// Keys of log attributes.
-const logError = "error"
-
 // newLogger writes to standard error as the configuration says.
 func newLogger(cfg *Config, out io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: cfg.LogLevel}

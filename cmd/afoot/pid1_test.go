@@ -21,7 +21,7 @@ func TestProcess1(t *testing.T) {
 	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", r.command().Path, "serve")
 	cmd.Env, cmd.Dir = r.env, r.home
 	r.launch(cmd)
-	r.waitFor("afoot listens on")
+	r.waitReady()
 	for range 20 {
 		r.ok("run", "-d", "--", "(setsid sleep 0.1 &) ; (sleep 0.1 & exec true); exit 5")
 	}

@@ -61,7 +61,7 @@ func (g *reading) once(ctx context.Context) (client.TaskRead, error) {
 		}
 	}
 	err = discard(g.remote.AckOutput(ctx, g.id, &client.AckOutputParams{AfootAgent: g.agent}, client.AckRequest{NextOffset: read.NextOffset}))
-	if no, ok := errors.AsType[*client.Refusal](err); ok && no.Code == client.ErrorCodeConflict {
+	if no, ok := errors.AsType[*client.RefusalError](err); ok && no.Code == client.ErrorCodeConflict {
 		err = nil // nothing was handed out, or somebody else took it already
 	}
 	return read, err

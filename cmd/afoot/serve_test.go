@@ -82,7 +82,7 @@ func TestJ5EverythingInTheStateDirectoryIsPrivate(t *testing.T) {
 	cmd.Env, cmd.Dir = r.env, r.home
 	r.launch(cmd)
 	t.Cleanup(r.stop)
-	r.waitFor("afoot listens on")
+	r.waitReady()
 	require.Equal(t, "0000\n", r.ok("run", "--", "umask"), "tasks keep the daemon's")
 	count := 0
 	require.NoError(t, filepath.WalkDir(r.state, func(path string, entry fs.DirEntry, err error) error {
@@ -119,7 +119,7 @@ func TestInheritedSignalsAndDescriptorsDoNotReachTasks(t *testing.T) {
 	cmd.Env, cmd.Dir = r.env, r.home
 	r.launch(cmd)
 	t.Cleanup(r.stop)
-	r.waitFor("afoot listens on")
+	r.waitReady()
 	require.Regexp(t, `^SigIgn:\s+0+\n$`, r.ok("run", "--", "grep SigIgn /proc/self/status"))
 	require.Equal(t, "0\n1\n2\n3\n", r.ok("run", "--", "ls /proc/self/fd"), "3 is the directory itself")
 	for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
@@ -192,7 +192,7 @@ func TestB5DeletedStartDirectory(t *testing.T) {
 	cmd.Dir = dir
 	r.launch(cmd)
 	t.Cleanup(r.stop)
-	r.waitFor("afoot listens on")
+	r.waitReady()
 	require.NoError(t, os.Remove(dir))
 	require.Equal(t, "fine\n", r.ok("run", "--", "echo fine"))
 
@@ -201,7 +201,7 @@ func TestB5DeletedStartDirectory(t *testing.T) {
 	cmd.Env, cmd.Dir = second.env, second.home
 	second.launch(cmd)
 	t.Cleanup(second.stop)
-	second.waitFor("afoot listens on")
+	second.waitReady()
 	second.env = append(second.env, "AFOOT_TOKEN="+strings.TrimSpace(second.ok("token", "--session", "s")))
 	info, err := readListenInfo(second.state)
 	require.NoError(t, err)
