@@ -16,7 +16,7 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unk
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 SOURCES   = $(shell git ls-files -co --exclude-standard '*.go' go.mod go.sum openapi.yaml 'web/**')
 # Commands under the race detector would else each end a second late.
-export GORACE := atexit_sleep_ms=0
+test soak: export GORACE := atexit_sleep_ms=0
 # What `make generate` writes.
 GENERATED = $(shell git ls-files -co --exclude-standard '*.gen.go' docs/configuration.md)
 
@@ -26,7 +26,7 @@ help: ## list the targets
 
 .PHONY: run
 run: build ## build, start the daemon, print the address, a line to paste and a sign-in link
-	@exec bin/afoot serve --link
+	@exec env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS bin/afoot serve --link
 
 .PHONY: build
 build: bin/afoot ## make the static binary bin/afoot
