@@ -129,7 +129,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 		started:        time.Now(),
 	}
 	w.Header().Set("X-Request-Id", c.id)
-	defer c.end(r)
+	defer func() { c.end(r, recover()) }()
 	a.handler.ServeHTTP(c, r)
 }
 

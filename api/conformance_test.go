@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sort"
@@ -163,7 +164,7 @@ func TestConformance(t *testing.T) {
 	w.call("POST", "/auth/renew", "").ok(200)
 	w.get("/healthz").ok(200)
 	w.get("/readyz").ok(200)
-	ready = fmt.Errorf("not yet")
+	ready = errors.New("not yet")
 	w.get("/readyz").ok(503)
 	w.get("/version").ok(200)
 	meter.get("/metrics").ok(200)

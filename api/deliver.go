@@ -15,14 +15,17 @@ func (c *call) deliver(r *http.Request, d *registry.Delivery, how reading) error
 	if err := c.send(r, d.Read, how); err != nil {
 		return err
 	}
-	if r.Context().Err() != nil {
-		return nil // gone: the text stays unread
+	if r.Context().Err() == nil { // else gone: the text stays unread
+		c.confirm(d)
 	}
+	return nil
+}
+
+func (c *call) confirm(d *registry.Delivery) {
 	if err := d.Confirm(); err != nil {
 		c.api.log.Warn("a delivered read could not be recorded",
 			slog.String(keyRequest, c.id), slog.String(keyTask, string(d.Snapshot.ID)), slog.Any(keyError, err))
 	}
-	return nil
 }
 
 // send writes a read, as JSON or as text for a model, and flushes it. After an

@@ -27,15 +27,12 @@ const (
 	keyAgent    = "agent"
 )
 
-// end is deferred around a request: it contains a panic and writes the one line
-// about the request.
-func (c *call) end(r *http.Request) {
-	abort := false
-	if p := recover(); p != nil {
-		abort = p == http.ErrAbortHandler //nolint:errorlint // net/http compares it so
-		if !abort {
-			abort = !c.failed(r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
-		}
+// end is deferred around a request: it contains what the request panicked with,
+// and writes the one line about it.
+func (c *call) end(r *http.Request, panicked any) {
+	abort := panicked == http.ErrAbortHandler //nolint:errorlint // net/http compares it so
+	if panicked != nil && !abort {
+		abort = !c.failed(r, fmt.Errorf("panic: %v\n%s", panicked, debug.Stack()))
 	}
 	c.account(r, abort)
 	if abort {

@@ -21,53 +21,47 @@ const (
 	CodeRangeNotSatisfiable registry.Code = "range_not_satisfiable"
 )
 
-// statusOf is the one table from code to status and title. A code that it lacks
-// is an internal error.
-func statusOf(code registry.Code) (status int, title string) {
-	switch code {
-	case registry.CodeInvalid:
-		return http.StatusBadRequest, "The request is wrong"
-	case CodeUnauthenticated:
-		return http.StatusUnauthorized, "No valid token"
-	case registry.CodeForbidden:
-		return http.StatusForbidden, "Not allowed"
-	case registry.CodeForeignTask:
-		return http.StatusForbidden, "The task belongs to another session"
-	case registry.CodeForeignAgent:
-		return http.StatusForbidden, "The agent belongs to another session"
-	case CodeForeignOrigin:
-		return http.StatusForbidden, "The origin is not allowed"
-	case CodeNotFound:
-		return http.StatusNotFound, "There is no such path"
-	case registry.CodeUnknownTask:
-		return http.StatusNotFound, "There is no such task"
-	case registry.CodeUnknownAgent:
-		return http.StatusNotFound, "There is no such agent"
-	case CodeMethodNotAllowed:
-		return http.StatusMethodNotAllowed, "The path does not have this method"
-	case registry.CodeConflict:
-		return http.StatusConflict, "Not in this state"
-	case registry.CodeGone:
-		return http.StatusGone, "It was removed"
-	case registry.CodeTooLarge:
-		return http.StatusRequestEntityTooLarge, "Too large"
-	case CodeUnsupportedMedia:
-		return http.StatusUnsupportedMediaType, "The body's type is not supported"
-	case CodeRangeNotSatisfiable:
-		return http.StatusRequestedRangeNotSatisfiable, "The range is not kept"
-	case CodeForeignHost:
-		return http.StatusMisdirectedRequest, "The host is not this server"
-	case registry.CodeIdempotencyMismatch:
-		return http.StatusUnprocessableEntity, "The idempotency key belongs to another request"
-	case registry.CodeLimitReached:
-		return http.StatusTooManyRequests, "A limit is reached"
-	case registry.CodeUnavailable:
-		return http.StatusServiceUnavailable, "Not available now"
-	case registry.CodeInsufficientStorage:
-		return http.StatusInsufficientStorage, "No room for output"
-	default:
-		return http.StatusInternalServerError, "The daemon failed"
+// row says how one code is answered.
+type row struct {
+	code   registry.Code
+	status int
+	title  string
+}
+
+// table is the one place that knows which status a code has.
+func table() [20]row {
+	return [...]row{
+		{registry.CodeInvalid, http.StatusBadRequest, "The request is wrong"},
+		{CodeUnauthenticated, http.StatusUnauthorized, "No valid token"},
+		{registry.CodeForbidden, http.StatusForbidden, "Not allowed"},
+		{registry.CodeForeignTask, http.StatusForbidden, "The task belongs to another session"},
+		{registry.CodeForeignAgent, http.StatusForbidden, "The agent belongs to another session"},
+		{CodeForeignOrigin, http.StatusForbidden, "The origin is not allowed"},
+		{CodeNotFound, http.StatusNotFound, "There is no such path"},
+		{registry.CodeUnknownTask, http.StatusNotFound, "There is no such task"},
+		{registry.CodeUnknownAgent, http.StatusNotFound, "There is no such agent"},
+		{CodeMethodNotAllowed, http.StatusMethodNotAllowed, "The path does not have this method"},
+		{registry.CodeConflict, http.StatusConflict, "Not in this state"},
+		{registry.CodeGone, http.StatusGone, "It was removed"},
+		{registry.CodeTooLarge, http.StatusRequestEntityTooLarge, "Too large"},
+		{CodeUnsupportedMedia, http.StatusUnsupportedMediaType, "The body's type is not supported"},
+		{CodeRangeNotSatisfiable, http.StatusRequestedRangeNotSatisfiable, "The range is not kept"},
+		{CodeForeignHost, http.StatusMisdirectedRequest, "The host is not this server"},
+		{registry.CodeIdempotencyMismatch, http.StatusUnprocessableEntity, "The idempotency key belongs to another request"},
+		{registry.CodeLimitReached, http.StatusTooManyRequests, "A limit is reached"},
+		{registry.CodeUnavailable, http.StatusServiceUnavailable, "Not available now"},
+		{registry.CodeInsufficientStorage, http.StatusInsufficientStorage, "No room for output"},
 	}
+}
+
+// statusOf looks a code up; one that the table lacks is an internal error.
+func statusOf(code registry.Code) (status int, title string) {
+	for _, r := range table() {
+		if r.code == code {
+			return r.status, r.title
+		}
+	}
+	return http.StatusInternalServerError, "The daemon failed"
 }
 
 // internalDetail is all that a caller learns of an error nobody foresaw.

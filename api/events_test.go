@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,20 +209,17 @@ func TestStreamHoldsTheLease(t *testing.T) {
 	delivering := w.subscribe("?agent=agent-1")
 	w.subscribe("?agent=agent-2&observe=true")
 	acting := w.subscribe("?observe=true", "Afoot-Agent", "agent-3")
-	lives := func() (ids string) {
+	lives := func(id string) bool {
 		agents, err := w.service.ListAgents(context.Background(), registry.Caller{Session: "alice"})
 		w.is.NoError(err)
-		for _, g := range agents {
-			ids += g.ID + " "
-		}
-		return ids
+		return slices.ContainsFunc(agents, func(g registry.Agent) bool { return g.ID == id })
 	}
-	w.eventually(func() bool { return !strings.Contains(lives(), "agent-2") }, "watching holds no lease")
-	w.is.Contains(lives(), "agent-1")
-	w.is.Contains(lives(), "agent-3")
+	w.eventually(func() bool { return !lives("agent-2") }, "watching holds no lease")
+	w.is.True(lives("agent-1"))
+	w.is.True(lives("agent-3"))
 	delivering.stop()
 	acting.stop()
-	w.eventually(func() bool { return !strings.Contains(lives(), "agent-") }, "leases run out behind their streams")
+	w.eventually(func() bool { return !lives("agent-1") && !lives("agent-3") }, "leases run out behind their streams")
 }
 
 func TestTooManyStreams(t *testing.T) {

@@ -21,7 +21,7 @@ func (a *API) getLog(c *call, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	first, next, ended := log.Bounds()
 	piece := logPiece{log: log, begin: first, end: next, first: first, next: next, ended: ended}
 

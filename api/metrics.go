@@ -69,15 +69,6 @@ func newMetrics(reg *prometheus.Registry, counts func() map[registry.Kind]map[re
 	return m, nil
 }
 
-// waiting counts a wait until the function that it returns is called.
-func (m *metrics) waiting(asked bool) func() {
-	if !asked {
-		return func() {}
-	}
-	m.waits.Add(1)
-	return func() { m.waits.Add(-1) }
-}
-
 func (m *metrics) refused(code registry.Code) { m.refusals.WithLabelValues(string(code)).Inc() }
 
 // settled hears of every end, before it is announced.

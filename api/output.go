@@ -55,7 +55,10 @@ func (a *API) readingOf(r *http.Request) (how reading, err error) {
 
 // read is the consuming read: wait, read, write, and only then commit.
 func (a *API) read(c *call, r *http.Request, id registry.ID, how reading) error {
-	defer a.metrics.waiting(how.wait.asked)()
+	if how.wait.asked {
+		a.metrics.waits.Add(1)
+		defer a.metrics.waits.Add(-1)
+	}
 	delivery, err := a.service.Read(r.Context(), c.caller, id, registry.ReadOptions{
 		Wait:       how.wait.within(c.principal),
 		LimitBytes: how.limit,
@@ -73,7 +76,10 @@ func (a *API) read(c *call, r *http.Request, id registry.ID, how reading) error 
 
 // look reads from an offset and moves nothing.
 func (a *API) look(c *call, r *http.Request, id registry.ID, how reading) error {
-	defer a.metrics.waiting(how.wait.asked)()
+	if how.wait.asked {
+		a.metrics.waits.Add(1)
+		defer a.metrics.waits.Add(-1)
+	}
 	read, err := a.service.Look(r.Context(), c.caller, id, how.offset, registry.LookOptions{
 		Wait:       how.wait.within(c.principal),
 		LimitBytes: how.limit,

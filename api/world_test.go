@@ -219,7 +219,7 @@ func (p scripted) Prepare(ctx context.Context, spec registry.Spec) (registry.Pla
 		return nil, err
 	}
 	if _, err := fmt.Sscanf(fields.Command, "scripted %d", &fields.Script); err == nil {
-		spec.Fields, _ = json.Marshal(fields)
+		spec.Fields = fmt.Appendf(nil, `{"script":%d,"command":%q}`, fields.Script, fields.Command)
 	}
 	return p.Producer.Prepare(ctx, spec)
 }

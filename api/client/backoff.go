@@ -23,7 +23,7 @@ type backoff struct {
 // again waits before another attempt. It gives the error that ends all attempts:
 // err itself if trying again is of no use, or ctx's.
 func (b *backoff) again(ctx context.Context, err error) error {
-	var refusal *Refusal
+	var refusal *RefusalError
 	if errors.As(err, &refusal) && !refusal.Temporary() || errors.Is(err, errOversized) {
 		return err
 	}

@@ -47,9 +47,8 @@ func (c *Client) Follow(ctx context.Context, id string, at int64, params GetLogP
 func (c *Client) follow(ctx context.Context, id string, at *int64, params GetLogParams, w io.Writer) (ended bool, err error) {
 	from := "bytes=" + strconv.FormatInt(*at, 10) + "-"
 	params.Range = &from
-	res, err := Check(c.refusedAt(c.GetLog(ctx, id, &params)))
-	var behind *startError
-	if errors.As(err, &behind) {
+	res, err := Check(c.refusedAt(c.GetLog(ctx, id, &params))) //nolint:bodyclose // closed below, or by Check
+	if behind, ok := errors.AsType[*startError](err); ok {
 		switch {
 		case behind.first > *at:
 			return true, &BehindError{At: *at, First: behind.first}
@@ -61,7 +60,7 @@ func (c *Client) follow(ctx context.Context, id string, at *int64, params GetLog
 	if err != nil {
 		return false, err
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	out := &counted{w: w}
 	_, err = io.Copy(out, res.Body)
 	*at += out.n
@@ -85,7 +84,7 @@ func (c *Client) refusedAt(res *http.Response, err error) (*http.Response, error
 	if err != nil || res.StatusCode != http.StatusRequestedRangeNotSatisfiable {
 		return res, err
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	e := &startError{}
 	e.first, _ = strconv.ParseInt(res.Header.Get("Afoot-Offset"), 10, 64)
 	if _, err := fmt.Sscanf(res.Header.Get("Content-Range"), "bytes */%d", &e.size); err != nil {

@@ -13,15 +13,15 @@ import (
 // maxProblem bounds what is read of a refusal.
 const maxProblem = 64 << 10
 
-// Refusal is a daemon's problem as an error.
-type Refusal struct {
+// RefusalError is a daemon's problem as an error.
+type RefusalError struct {
 	Problem
 	// RetryAfter is how long to wait before another attempt; zero if unknown.
 	RetryAfter time.Duration
 }
 
 // Error gives the detail and the code.
-func (r *Refusal) Error() string {
+func (r *RefusalError) Error() string {
 	if r.Code == ErrorCodeInternal {
 		return fmt.Sprintf("%s (request %s)", r.Detail, r.RequestId)
 	}
@@ -29,12 +29,12 @@ func (r *Refusal) Error() string {
 }
 
 // Temporary reports whether the same request may succeed later.
-func (r *Refusal) Temporary() bool {
+func (r *RefusalError) Temporary() bool {
 	return r.Status >= http.StatusInternalServerError || r.Status == http.StatusTooManyRequests
 }
 
 // Check gives a success back, whose body the caller closes. Of everything else it
-// closes the body and makes an error, a [*Refusal] if the daemon answered.
+// closes the body and makes an error, a [*RefusalError] if the daemon answered.
 func Check(res *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err
@@ -42,12 +42,12 @@ func Check(res *http.Response, err error) (*http.Response, error) {
 	if res.StatusCode < http.StatusMultipleChoices {
 		return res, nil
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxProblem))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer %s: %w", res.Status, err)
 	}
-	refusal := &Refusal{RetryAfter: retryAfter(res.Header)}
+	refusal := &RefusalError{RetryAfter: retryAfter(res.Header)}
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "application/problem+json") || json.Unmarshal(body, &refusal.Problem) != nil {
 		refusal.Problem = Problem{
 			Status: res.StatusCode, Title: res.Status, Code: ErrorCodeInternal,

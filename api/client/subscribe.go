@@ -60,14 +60,14 @@ func (c *Client) stream(ctx context.Context, params *StreamEventsParams, silence
 	watch := time.AfterFunc(silence, func() { cancel(errSilence) })
 	defer watch.Stop()
 
-	res, err := Check(c.StreamEvents(ctx, params, func(_ context.Context, r *http.Request) error {
+	res, err := Check(c.StreamEvents(ctx, params, func(_ context.Context, r *http.Request) error { //nolint:bodyclose // closed below, or by Check
 		r.Header.Set("Accept", "text/event-stream")
 		return nil
 	}))
 	if err != nil {
 		return false, cause(ctx, err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	in := newEventReader(res.Body)
 	for {
 		event, err := in.next(func() { watch.Reset(silence) })
