@@ -386,3 +386,29 @@ func TestStreamTellsChanges(t *testing.T) {
 	bare.await(t, 5*time.Second, 1, "tasks.changed")
 	require.Empty(t, theirs.all("task.done"))
 }
+
+// A stream of one agent delivers, replays and takes that agent's notices alone.
+func TestI1ResumeOfOneAgent(t *testing.T) {
+	t.Parallel()
+	d := serve(t, "AFOOT_MAX_TASKS_PER_OWNER=30")
+	session := d.as("i1-agents")
+	one, two := session.open(t, fields{}), session.open(t, fields{})
+	ofOne := one.ends(t, 2)
+	ofTwo := two.ends(t, 2)
+	ofOne = append(ofOne, one.ends(t, 2)...)
+
+	events := session.subscribe(t, "agent="+one.agent, "")
+	told := events.done(t, 4)
+	require.Equal(t, ofOne, ids(t, told))
+	events.cut()
+	ofOne = append(ofOne, one.ends(t, 1)...)
+	ofTwo = append(ofTwo, two.ends(t, 1)...)
+	again := session.subscribe(t, "agent="+one.agent, told[1].id)
+	require.Equal(t, ofOne[2:], ids(t, again.quiet(t, one)))
+	require.Empty(t, again.all("gap"))
+	again.cut()
+	watch := session.subscribe(t, "observe=true&agent="+two.agent, "")
+	require.Equal(t, ofTwo, ids(t, watch.done(t, 3)))
+	watch.cut()
+	require.Equal(t, ofTwo, ids(t, session.subscribe(t, "", "").done(t, 3)), "still pending for the session")
+}
