@@ -70,8 +70,8 @@ soak: build ## the whole suite 20 times, with the race detector
 	go test -race -count=20 -timeout 4h ./...
 
 .PHONY: docker
-docker: ## build the image afoot:$(VERSION)
-	docker build --build-arg VERSION=$(VERSION) -t afoot:$(VERSION) .
+docker: ## build the image afoot
+	docker build --build-arg VERSION=$(VERSION) -t afoot:$(VERSION) -t afoot .
 
 .PHONY: clean
 clean: ## remove what was built

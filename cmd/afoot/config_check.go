@@ -35,6 +35,14 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
+// checkServe refuses what only the daemon can't work with.
+func (c *Config) checkServe() error {
+	if !isDir(c.Workdir) {
+		return fmt.Errorf("%s_WORKDIR=%s is no directory that can be entered", envPrefix, c.Workdir)
+	}
+	return c.checkListen()
+}
+
 // checkListen refuses to open a door to the network with keys that were never
 // handed out on purpose, or without the names that requests may use.
 func (c *Config) checkListen() error {

@@ -59,7 +59,7 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 	cfg := a.cfg
 	log := newLogger(cfg, a.stderr)
 	ending := endingSignals()
-	if err := cfg.checkListen(); err != nil {
+	if err := cfg.checkServe(); err != nil {
 		return exitError{code: exitUsage, err: err}
 	}
 	dir, err := openStateDir(cfg.StateDir)

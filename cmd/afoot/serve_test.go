@@ -59,6 +59,7 @@ func TestJ3RefusesToListenWithoutKeys(t *testing.T) {
 		{"readable by all", good, 0o644, []string{"AFOOT_JWT_SECRET_FILE=" + secret}, "chmod 600"},
 		{"missing", "", 0, []string{"AFOOT_JWT_SECRET_FILE=/no/such/file"}, "/no/such/file"},
 		{"wait", "", 0, []string{"AFOOT_WAIT_DEFAULT=11m"}, "AFOOT_WAIT_MAX"},
+		{"workdir", "", 0, []string{"AFOOT_WORKDIR=/no/such/dir"}, "AFOOT_WORKDIR"},
 		{"host", "", 0, []string{"AFOOT_HOSTS=*"}, "AFOOT_HOSTS"},
 		{"certificate", "", 0, []string{"AFOOT_TLS_CERT=/no/cert", "AFOOT_TLS_KEY=/no/key"}, "AFOOT_TLS_CERT"},
 	} {
