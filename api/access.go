@@ -10,38 +10,47 @@ import (
 // handler answers one kind of request, or gives the error to answer.
 type handler func(c *call, r *http.Request) error
 
-// open is for calls that need no token.
-func (a *API) open(h handler) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		c := callOf(w)
-		if err := h(c, r); err != nil {
-			c.fail(r, err)
-		}
-	}
+// route is a handler with what it needs to know of its caller.
+type route struct {
+	handler handler
+	// open needs no token; any other route needs these scopes.
+	open   bool
+	scopes auth.Scopes
+	// acting holds the lease of the acting agent until the answer ended.
+	acting bool
 }
 
-// authorized is for calls that need a token with the scopes of want, but act for
-// no agent.
-func (a *API) authorized(want auth.Scopes, h handler) http.HandlerFunc {
-	return a.open(func(c *call, r *http.Request) error {
-		if err := c.authorize(r, want); err != nil {
+// open is for calls that need no token.
+func open(h handler) *route { return &route{handler: h, open: true} }
+
+// authorized is for calls that need a token but act for no agent.
+func authorized(scopes auth.Scopes, h handler) *route { return &route{handler: h, scopes: scopes} }
+
+// acting is for calls about tasks and agents.
+func acting(scopes auth.Scopes, h handler) *route {
+	return &route{handler: h, scopes: scopes, acting: true}
+}
+
+// serve proves the caller and answers.
+func (t *route) serve(c *call, r *http.Request) error {
+	if !t.open {
+		if err := c.authorize(r, t.scopes); err != nil {
 			return err
 		}
-		return h(c, r)
-	})
-}
-
-// acting is for calls about tasks and agents: the token proves the session, and
-// the acting agent's lease is held until the answer ended.
-func (a *API) acting(want auth.Scopes, h handler) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		c := callOf(w)
-		if err := c.act(r, want, h); err != nil {
-			c.fail(r, err)
-		}
 	}
+	if t.acting {
+		release, err := c.act(r)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	return t.handler(c, r)
 }
 
+// authorize is kept out of its caller's frame, which a blocked call holds.
+//
+//go:noinline
 func (c *call) authorize(r *http.Request, want auth.Scopes) error {
 	var err error
 	if c.principal, err = c.api.authority.Authenticate(r); err != nil {
@@ -50,22 +59,15 @@ func (c *call) authorize(r *http.Request, want auth.Scopes) error {
 	return c.principal.Require(want)
 }
 
-func (c *call) act(r *http.Request, want auth.Scopes, h handler) error {
-	if err := c.authorize(r, want); err != nil {
-		return err
-	}
+// act finds the acting agent and holds its lease. The default agent has none.
+func (c *call) act(r *http.Request) (release func(), err error) {
 	if err := c.chooseAgent(r); err != nil {
-		return err
+		return nil, err
 	}
 	if c.caller.Agent == "" {
-		return h(c, r) // the default agent is never leased
+		return func() {}, nil
 	}
-	release, err := c.api.service.Act(r.Context(), c.caller)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return h(c, r)
+	return c.api.service.Act(r.Context(), c.caller)
 }
 
 // chooseAgent finds the acting agent: the token's, which pins it, or the header's.

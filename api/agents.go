@@ -44,7 +44,7 @@ func (a *API) disposeAgent(c *call, r *http.Request) error {
 	if q := queryOf(r); q.err != nil {
 		return q.err
 	}
-	if err := a.service.DisposeAgent(r.Context(), c.caller, pathID(r)); err != nil {
+	if err := a.service.DisposeAgent(r.Context(), c.caller, c.target); err != nil {
 		return err
 	}
 	c.WriteHeader(http.StatusNoContent)

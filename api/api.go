@@ -131,6 +131,12 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Request-Id", c.id)
 	defer func() { c.end(r, recover()) }()
 	a.handler.ServeHTTP(c, r)
+	if c.route == nil {
+		return // refused or answered at the doors
+	}
+	if err := c.route.serve(c, r); err != nil {
+		c.fail(r, err)
+	}
 }
 
 // refuseAtDoor words a refusal of the doors.

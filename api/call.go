@@ -21,6 +21,10 @@ type call struct {
 	id      string
 	started time.Time
 
+	// route is what the request was found to be, target the id in its path.
+	route  *route
+	target string
+
 	principal auth.Principal
 	caller    registry.Caller
 
@@ -44,6 +48,9 @@ func callOf(w http.ResponseWriter) *call {
 		}
 	}
 }
+
+// task is the task that the path names.
+func (c *call) task() registry.ID { return registry.ID(c.target) }
 
 // Unwrap lets [http.ResponseController] reach the server's writer.
 func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }

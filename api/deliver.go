@@ -11,7 +11,7 @@ import (
 
 // deliver writes a consuming read and commits it: cursor and notice move only if
 // the flush returned no error while the caller was still there.
-func (c *call) deliver(r *http.Request, d *registry.Delivery, how reading) error {
+func (c *call) deliver(r *http.Request, d *registry.Delivery, how *reading) error {
 	if err := c.send(r, d.Read, how); err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (c *call) confirm(d *registry.Delivery) {
 
 // send writes a read, as JSON or as text for a model, and flushes it. After an
 // error the connection is of no use any more.
-func (c *call) send(r *http.Request, read registry.Read, how reading) error {
+func (c *call) send(r *http.Request, read registry.Read, how *reading) error {
 	h := c.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Add("Vary", "Accept")

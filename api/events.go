@@ -10,13 +10,7 @@ import (
 
 // streamEvents answers GET /events.
 func (a *API) streamEvents(c *call, r *http.Request) error {
-	q := queryOf(r, "agent", "observe")
-	agent, observe := q.text("agent"), q.flag("observe")
-	if q.err != nil {
-		return q.err
-	}
-	observe = observe || c.looksOnly()
-	release, err := a.listen(c, r, &agent, observe)
+	sub, release, err := a.subscription(c, r)
 	if err != nil {
 		return err
 	}
@@ -27,19 +21,30 @@ func (a *API) streamEvents(c *call, r *http.Request) error {
 		c.WriteHeader(http.StatusOK)
 		return nil
 	}
-	c.status = http.StatusOK
 	// The hub bounds its own writes, so it gets the server's writer.
-	err = a.hub.Serve(c.ResponseWriter, r, sse.Subscription{
+	c.status = http.StatusOK
+	if err = a.hub.Serve(c.ResponseWriter, r, *sub); err != nil {
+		c.status = 0 // nothing was written
+	}
+	return err
+}
+
+// subscription reads what to stream, and holds the lease of the agent that it is for.
+func (a *API) subscription(c *call, r *http.Request) (sub *sse.Subscription, release func(), err error) {
+	q := queryOf(r, "agent", "observe")
+	agent, observe := q.text("agent"), q.flag("observe")
+	if q.err != nil {
+		return nil, nil, q.err
+	}
+	observe = observe || c.looksOnly()
+	release, err = a.listen(c, r, &agent, observe)
+	return &sse.Subscription{
 		Session:     c.principal.Session,
 		Agent:       agent,
 		Observe:     observe,
 		LastEventID: r.Header.Get("Last-Event-ID"),
 		Until:       c.principal.ExpiresAt,
-	})
-	if err != nil {
-		c.status = 0
-	}
-	return err
+	}, release, err
 }
 
 // listen proves the agent whose notices are asked for, and holds its lease until

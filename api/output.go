@@ -29,17 +29,17 @@ func (a *API) readOutput(c *call, r *http.Request) error {
 	}
 	switch {
 	case r.Method == http.MethodHead:
-		return a.peek(c, r, taskID(r), how)
+		return a.peek(c, r, c.task(), how)
 	case how.look:
-		return a.look(c, r, taskID(r), how)
+		return a.look(c, r, c.task(), how)
 	default:
-		return a.read(c, r, taskID(r), how)
+		return a.read(c, r, c.task(), how)
 	}
 }
 
-func (a *API) readingOf(r *http.Request) (how reading, err error) {
+func (a *API) readingOf(r *http.Request) (how *reading, err error) {
+	how = &reading{status: http.StatusOK}
 	q := queryOf(r, "wait", "timeout_ms", "offset", "limit_bytes")
-	how.status = http.StatusOK
 	how.wait = a.waitOf(q)
 	how.offset, how.look = q.number("offset", 0)
 	if n, given := q.number("limit_bytes", 1); given {
@@ -54,7 +54,7 @@ func (a *API) readingOf(r *http.Request) (how reading, err error) {
 }
 
 // read is the consuming read: wait, read, write, and only then commit.
-func (a *API) read(c *call, r *http.Request, id registry.ID, how reading) error {
+func (a *API) read(c *call, r *http.Request, id registry.ID, how *reading) error {
 	if how.wait.asked {
 		a.metrics.waits.Add(1)
 		defer a.metrics.waits.Add(-1)
@@ -75,7 +75,7 @@ func (a *API) read(c *call, r *http.Request, id registry.ID, how reading) error 
 }
 
 // look reads from an offset and moves nothing.
-func (a *API) look(c *call, r *http.Request, id registry.ID, how reading) error {
+func (a *API) look(c *call, r *http.Request, id registry.ID, how *reading) error {
 	if how.wait.asked {
 		a.metrics.waits.Add(1)
 		defer a.metrics.waits.Add(-1)
@@ -97,7 +97,7 @@ func (a *API) look(c *call, r *http.Request, id registry.ID, how reading) error 
 
 // peek answers HEAD: the headers that a read would have now, without waiting and
 // without any effect.
-func (a *API) peek(c *call, r *http.Request, id registry.ID, how reading) error {
+func (a *API) peek(c *call, r *http.Request, id registry.ID, how *reading) error {
 	how.wait.asked = false
 	if how.look {
 		return a.look(c, r, id, how)

@@ -11,41 +11,52 @@ import (
 	"afoot/registry"
 )
 
-// routes is the whole map of the interface. It is flat: one lookup per request.
+// routes is the whole map of the interface. It is flat: one lookup per request. It
+// only chooses: the route is served when the router has returned, because a blocked
+// call holds every frame beneath it, and 10,000 of them may be open.
 func (a *API) routes() http.Handler {
 	m := chi.NewRouter()
-	look := func(pattern string, h http.HandlerFunc) {
-		m.Get(pattern, h)
-		m.Head(pattern, h)
+	look := func(pattern string, t *route) {
+		m.Get(pattern, choose(t))
+		m.Head(pattern, choose(t))
 	}
 
-	m.Post("/tasks", a.acting(auth.TasksWrite, a.startTask))
-	look("/tasks", a.acting(auth.TasksRead, a.listTasks))
-	look("/tasks/{id}", a.acting(auth.TasksRead, a.getTask))
-	m.Delete("/tasks/{id}", a.acting(auth.TasksWrite, a.killTask))
-	look("/tasks/{id}/output", a.acting(auth.TasksRead, a.readOutput))
-	m.Post("/tasks/{id}/ack", a.acting(auth.TasksWrite, a.ackOutput))
-	look("/tasks/{id}/log", a.acting(auth.TasksRead, a.getLog))
+	m.Post("/tasks", choose(acting(auth.TasksWrite, a.startTask)))
+	look("/tasks", acting(auth.TasksRead, a.listTasks))
+	look("/tasks/{id}", acting(auth.TasksRead, a.getTask))
+	m.Delete("/tasks/{id}", choose(acting(auth.TasksWrite, a.killTask)))
+	look("/tasks/{id}/output", acting(auth.TasksRead, a.readOutput))
+	m.Post("/tasks/{id}/ack", choose(acting(auth.TasksWrite, a.ackOutput)))
+	look("/tasks/{id}/log", acting(auth.TasksRead, a.getLog))
 
-	look("/events", a.acting(auth.TasksRead, a.streamEvents))
+	look("/events", acting(auth.TasksRead, a.streamEvents))
 
-	m.Post("/agents", a.acting(auth.TasksWrite, a.openAgent))
-	look("/agents", a.acting(auth.TasksRead, a.listAgents))
-	m.Delete("/agents/{id}", a.acting(auth.TasksWrite, a.disposeAgent))
+	m.Post("/agents", choose(acting(auth.TasksWrite, a.openAgent)))
+	look("/agents", acting(auth.TasksRead, a.listAgents))
+	m.Delete("/agents/{id}", choose(acting(auth.TasksWrite, a.disposeAgent)))
 
-	m.Post("/auth/code", a.authorized(0, a.makeCode))
-	m.Post("/auth/exchange", a.open(a.exchangeCode))
-	m.Post("/auth/renew", a.authorized(0, a.renewToken))
+	m.Post("/auth/code", choose(authorized(0, a.makeCode)))
+	m.Post("/auth/exchange", choose(open(a.exchangeCode)))
+	m.Post("/auth/renew", choose(authorized(0, a.renewToken)))
 
-	look("/healthz", a.open(a.health))
-	look("/readyz", a.open(a.readiness))
-	look("/version", a.authorized(0, a.showVersion))
-	look("/metrics", a.authorized(auth.Metrics, a.showMetrics))
-	look("/openapi.yaml", a.open(a.showOpenAPI))
+	look("/healthz", open(a.health))
+	look("/readyz", open(a.readiness))
+	look("/version", authorized(0, a.showVersion))
+	look("/metrics", authorized(auth.Metrics, a.showMetrics))
+	look("/openapi.yaml", open(a.showOpenAPI))
 
-	m.NotFound(a.open(a.notFound))
-	m.MethodNotAllowed(a.open(methodNotAllowed(m)))
+	m.NotFound(choose(open(a.notFound)))
+	m.MethodNotAllowed(choose(open(methodNotAllowed(m))))
 	return m
+}
+
+// choose makes t the route of a request. The router takes its own state back when
+// it returns, so what the path named is read here.
+func choose(t *route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := callOf(w)
+		c.route, c.target = t, pathID(r)
+	}
 }
 
 // methodNotAllowed refuses the method and names those that the path has.
@@ -63,7 +74,8 @@ func methodNotAllowed(m chi.Routes) handler {
 	}
 }
 
-// pathID gives the id in the path.
+// pathID gives the id in the path, if it names one. Whether such a thing can exist
+// is the registry's to say.
 func pathID(r *http.Request) string {
 	id := chi.URLParam(r, "id")
 	if strings.Contains(id, "%") && r.URL.RawPath != "" {
@@ -73,6 +85,3 @@ func pathID(r *http.Request) string {
 	}
 	return id
 }
-
-// taskID gives the task in the path; one that can't exist is the registry's to refuse.
-func taskID(r *http.Request) registry.ID { return registry.ID(pathID(r)) }

@@ -42,7 +42,7 @@ func (a *API) startTask(c *call, r *http.Request) error {
 	if !wait.asked {
 		return reply(c, r, status, wireSnapshot(started.Snapshot))
 	}
-	return a.read(c, r, started.Snapshot.ID, reading{wait: wait, explicit: explicit, status: status})
+	return a.read(c, r, started.Snapshot.ID, &reading{wait: wait, explicit: explicit, status: status})
 }
 
 // startRequest reads the request to start from headers and body.

@@ -48,7 +48,7 @@ func (a *API) getTask(c *call, r *http.Request) error {
 	if q := queryOf(r); q.err != nil {
 		return q.err
 	}
-	d, err := a.service.Describe(r.Context(), c.caller, taskID(r))
+	d, err := a.service.Describe(r.Context(), c.caller, c.task())
 	if err != nil {
 		return err
 	}
@@ -67,13 +67,13 @@ func (a *API) killTask(c *call, r *http.Request) error {
 		return invalid("The query parameter reason must be one line of at most %d bytes without control characters.", maxReason)
 	}
 	if purge {
-		if err := a.service.Purge(r.Context(), c.caller, taskID(r)); err != nil {
+		if err := a.service.Purge(r.Context(), c.caller, c.task()); err != nil {
 			return err
 		}
 		c.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	outcome, snapshot, err := a.service.Kill(r.Context(), c.caller, taskID(r), reason)
+	outcome, snapshot, err := a.service.Kill(r.Context(), c.caller, c.task(), reason)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a *API) ackOutput(c *call, r *http.Request) error {
 	if req.NextOffset < 0 {
 		return invalid("The member \"nextOffset\" must be there and not be negative.")
 	}
-	if err := a.service.Ack(r.Context(), c.caller, taskID(r), req.NextOffset); err != nil {
+	if err := a.service.Ack(r.Context(), c.caller, c.task(), req.NextOffset); err != nil {
 		return err
 	}
 	c.WriteHeader(http.StatusNoContent)
