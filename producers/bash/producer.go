@@ -119,9 +119,9 @@ func findShell(shell string) (string, error) {
 	return path, nil
 }
 
-// Close stops what ended commands left behind, waits until no run works any more,
-// and refuses new ones from the start. It does not cancel live commands: that is
-// the registry's. With ctx it gives up waiting; calling it again waits again.
+// Close stops what ended commands left behind, and what live ones still leave,
+// waits until no run works any more, and refuses new ones from the start. It does
+// not cancel live commands: that is the registry's, which may do so meanwhile. With ctx it gives up waiting; calling it again waits again.
 func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
@@ -184,11 +184,13 @@ func (p *Producer) leave() {
 	}
 }
 
-// haunt remembers a run that left processes behind, so that Close finds it.
-func (p *Producer) haunt(r *run) {
+// haunt remembers a run that left processes behind, so that Close finds it, and
+// reports whether Close comes no more.
+func (p *Producer) haunt(r *run) (closed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.haunted[r] = struct{}{}
+	return p.closed
 }
 
 func (p *Producer) free(r *run) {

@@ -194,7 +194,9 @@ func (r *run) retire(l *live, pumpErr error, left []proc.Member) {
 	r.log.End()
 	if len(left) > 0 {
 		r.mark(func() { r.ghosts = &ghosts{tree: l.process.Tree(), gone: make(chan struct{})} })
-		r.producer.haunt(r)
+		if r.producer.haunt(r) {
+			r.exorcise() // Close has looked already
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package output
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -35,18 +36,25 @@ type Log struct {
 	waiters []waiter
 	loss    string
 	ended   bool
+	// shown says that somebody else may hold the file, by a reader or because
+	// something lies aside of it: it is not given to another log then.
+	shown bool
 }
 
 // Create makes a new, empty log. Errors wrap the system's errno (ENOSPC, EROFS,
 // EMFILE, ...).
 func (s *Store) Create() (*Log, error) {
-	log := &Log{store: s, seq: s.seq.Add(1)}
-	file, err := s.open(s.name(log.seq, logSuffix), unix.O_RDWR|unix.O_CREAT|unix.O_EXCL)
-	if err != nil {
+	got, ready := s.spares.take()
+	var err error
+	if ready {
+		if err = checkSpace(int(s.dir.Fd())); err != nil {
+			s.giveBack(got)
+			return nil, &fs.PathError{Op: "create", Path: s.name(got.seq, logSuffix), Err: err}
+		}
+	} else if got, err = s.newSpare(); err != nil {
 		return nil, err
 	}
-	log.file = file
-	return log, nil
+	return &Log{store: s, seq: got.seq, file: got.file}, nil
 }
 
 // Size counts all bytes so far and those dropped from the head.
@@ -67,28 +75,54 @@ func (l *Log) Loss() string {
 // every waiter released. It is idempotent.
 func (l *Log) End() {
 	l.mu.Lock()
-	file := l.file
+	got := spare{file: l.file, seq: l.seq}
 	l.file, l.ended = nil, true
 	l.releaseAllLocked()
+	unused := got.file != nil && l.written.Load() == 0 && !l.shown
+	if unused {
+		l.seq = 0
+	}
 	l.mu.Unlock()
-	if file != nil {
-		_ = file.Close()
+	switch {
+	case unused:
+		l.store.giveBack(got)
+	case got.file != nil:
+		_ = got.file.Close()
 	}
 }
 
 // Remove deletes the stored bytes. The log must have ended; readers that are open
 // keep what they hold.
 func (l *Log) Remove() error {
-	return errors.Join(
-		l.store.remove(l.store.name(l.seq, logSuffix)),
-		l.store.remove(l.store.name(l.seq, asideSuffix)),
-	)
+	l.mu.Lock()
+	seq, shown := l.seq, l.shown
+	l.mu.Unlock()
+	if seq == 0 {
+		return nil
+	}
+	err := l.store.remove(l.store.name(seq, logSuffix))
+	if shown {
+		err = errors.Join(err, l.store.remove(l.store.name(seq, asideSuffix)))
+	}
+	return err
 }
 
-// WriteAside keeps a small piece of data next to the log, once. It goes away
-// with [Log.Remove].
+// fileName gives the name of the log's file, and fixes that it keeps it; empty if
+// it ended without a byte.
+func (l *Log) fileName(suffix string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shown = true
+	if l.seq == 0 {
+		return ""
+	}
+	return l.store.name(l.seq, suffix)
+}
+
+// WriteAside keeps a small piece of data next to a log that has not ended, once.
+// It goes away with [Log.Remove].
 func (l *Log) WriteAside(data []byte) error {
-	file, err := l.store.open(l.store.name(l.seq, asideSuffix), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
+	file, err := l.store.open(l.fileName(asideSuffix), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
 	if err != nil {
 		return err
 	}
@@ -98,7 +132,7 @@ func (l *Log) WriteAside(data []byte) error {
 
 // ReadAside gives back what [Log.WriteAside] kept.
 func (l *Log) ReadAside() ([]byte, error) {
-	file, err := l.store.open(l.store.name(l.seq, asideSuffix), unix.O_RDONLY)
+	file, err := l.store.open(l.fileName(asideSuffix), unix.O_RDONLY)
 	if err != nil {
 		return nil, damaged(err)
 	}

@@ -150,7 +150,7 @@ func TestAsideIsKeptAndRemoved(t *testing.T) {
 	require.NoError(t, log.Remove())
 	_, err = log.ReadAside()
 	require.ErrorIs(t, err, ErrDamaged)
-	entries, err := os.ReadDir(store.dir.Name())
-	require.NoError(t, err)
-	require.Empty(t, entries)
+	for _, suffix := range []string{logSuffix, asideSuffix} {
+		require.NoFileExists(t, filepath.Join(store.dir.Name(), store.name(log.seq, suffix)))
+	}
 }

@@ -130,8 +130,13 @@ func (l *Log) reading(read func(*os.File) error) error {
 	return read(file)
 }
 
+// reopen opens the file for reading; a log that ended without a byte has none.
 func (l *Log) reopen() (*os.File, error) {
-	file, err := l.store.open(l.store.name(l.seq, logSuffix), unix.O_RDONLY)
+	name := l.fileName(logSuffix)
+	if name == "" {
+		return os.Open(os.DevNull)
+	}
+	file, err := l.store.open(name, unix.O_RDONLY)
 	if err != nil {
 		return nil, damaged(err)
 	}

@@ -41,6 +41,7 @@ type Store struct {
 	// the kernel, and past that bound every new pipe is tiny.
 	wide   atomic.Int32
 	pieces sync.Pool
+	spares spares
 	// closed is what waiting gets when there is nothing to wait for.
 	closed chan struct{}
 }
@@ -71,11 +72,19 @@ func NewStore(config Config) (*Store, error) {
 		store.logger = slog.New(slog.DiscardHandler)
 	}
 	close(store.closed)
+	store.spares.init(store)
 	return store, nil
 }
 
-// Close gives the directory back. Logs that are still read fail from then on.
-func (s *Store) Close() error { return s.dir.Close() }
+// Close gives the directory back. Logs that are still read fail from then on. It
+// is called once, when no log is written any more.
+func (s *Store) Close() error {
+	for _, rest := range s.spares.close() {
+		_ = rest.file.Close() // may be closed already
+		_ = s.remove(s.name(rest.seq, logSuffix))
+	}
+	return s.dir.Close()
+}
 
 // openDir opens a directory that is really ours and makes it private.
 func openDir(path string) (*os.File, error) {

@@ -1,10 +1,12 @@
 package output
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -17,17 +19,20 @@ func TestStoreMakesItsDirectoryPrivate(t *testing.T) {
 	require.NoError(t, err)
 	log, err := store.Create()
 	require.NoError(t, err)
+	require.NoError(t, log.WriteAside([]byte("x")))
 	log.End()
 	info, err := os.Stat(dir)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	for _, suffix := range []string{logSuffix, asideSuffix} {
+		info, err = os.Stat(filepath.Join(dir, store.name(log.seq, suffix)))
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	}
+	require.NoError(t, store.Close())
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, entries, 1)
-	info, err = entries[0].Info()
-	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	require.NoError(t, store.Close())
+	require.Len(t, entries, 2, "files that were made ahead go with the store")
 
 	require.NoError(t, os.Chmod(dir, 0o755))
 	store, err = NewStore(Config{Dir: dir})
@@ -82,4 +87,64 @@ func TestStoreNeverFollowsAPlantedLink(t *testing.T) {
 	content, err := os.ReadFile(target)
 	require.NoError(t, err)
 	require.Equal(t, "mine", string(content))
+}
+
+func TestAnUnusedFileServesAnotherLog(t *testing.T) {
+	store := newStore(t, 0)
+	empty := newLog(t, store)
+	seq := empty.seq
+	empty.End()
+	require.Empty(t, text(t, empty, 0, 10))
+	reader, err := empty.Open()
+	require.NoError(t, err)
+	n, err := reader.ReadAt(make([]byte, 1), 0)
+	require.Equal(t, []any{0, io.EOF}, []any{n, err})
+	require.NoError(t, reader.Close())
+
+	// The files made ahead come before it.
+	again := newLog(t, store)
+	for deadline := time.Now().Add(5 * time.Second); again.seq != seq && time.Now().Before(deadline); {
+		again = newLog(t, store)
+	}
+	require.Equal(t, seq, again.seq)
+	feed(t, again, []byte("hello"))
+	require.NoError(t, empty.Remove())
+	again.End()
+	require.Equal(t, "hello", text(t, again, 0, 10))
+	require.Empty(t, text(t, empty, 0, 10))
+}
+
+func TestAFileThatWasShownServesNoOther(t *testing.T) {
+	store := newStore(t, 0)
+	shown := newLog(t, store)
+	reader, err := shown.Open()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, reader.Close()) }()
+	seq := shown.seq
+	shown.End()
+	for range 3 * spareCount {
+		require.NotEqual(t, seq, newLog(t, store).seq)
+	}
+}
+
+func TestCreateTellsAFullDisk(t *testing.T) {
+	dir := fullDisk(t, 64<<10)
+	store, err := NewStore(Config{Dir: dir})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	first, err := store.Create()
+	require.NoError(t, err)
+	first.End()
+	ballast := filepath.Join(dir, "ballast")
+	_ = os.WriteFile(ballast, make([]byte, 1<<20), 0o600) // as much as fits
+	for range 2 * spareCount {
+		if _, err = store.Create(); err != nil {
+			break
+		}
+	}
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.NoError(t, os.Remove(ballast))
+	next, err := store.Create()
+	require.NoError(t, err)
+	next.End()
 }

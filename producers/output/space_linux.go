@@ -1,0 +1,20 @@
+package output
+
+import "golang.org/x/sys/unix"
+
+// checkSpace tells a full or read-only file system, which a file that was made
+// ahead would hide.
+func checkSpace(dir int) error {
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(dir, &fs); err != nil {
+		return nil // writing will tell
+	}
+	switch {
+	case fs.Flags&unix.ST_RDONLY != 0:
+		return unix.EROFS
+	case fs.Blocks > 0 && fs.Bfree == 0:
+		return unix.ENOSPC
+	default:
+		return nil
+	}
+}
