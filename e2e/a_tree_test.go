@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -268,19 +267,22 @@ func TestA10CleanSignalDispositions(t *testing.T) {
 	}
 }
 
-func TestA11DetachedBySetsid(t *testing.T) {
+func TestA11WorkThatHoldsNothing(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("AFOOT_E2E_SETSID") == "" {
-		t.Skip("work that leaves its session is held by the nets to come; AFOOT_E2E_SETSID=1 runs this")
-	}
 	d := serve(t)
 	c := d.as("a11")
-	id := c.start(t, `(setsid sleep 515 >/dev/null 2>&1 &); echo up`).ID
-	s, text := c.finish(t, id)
-	require.Less(t, s.lasted(t), time.Second)
-	require.Equal(t, 0, s.exitCode())
-	require.Equal(t, "up\n", text)
-	k := c.kill(t, id)
-	require.Equal(t, "already-finished", k.Outcome)
-	d.gone(t, id, grace+time.Second)
+	for _, command := range []string{
+		`(sleep 515 >/dev/null 2>&1 &); echo up`,
+		`sleep 517 </dev/null >/dev/null 2>&1 & disown; echo up`,
+		`(nohup sleep 519 >/dev/null 2>&1 &) ; echo up`,
+	} {
+		id := c.start(t, command).ID
+		s, text := c.finish(t, id)
+		require.Less(t, s.lasted(t), time.Second)
+		require.Equal(t, 0, s.exitCode())
+		require.Equal(t, "up\n", text)
+		require.Len(t, d.aliveOf(id), 1)
+		require.Equal(t, "already-finished", c.kill(t, id).Outcome)
+		d.gone(t, id, grace+time.Second)
+	}
 }

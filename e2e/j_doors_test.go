@@ -290,7 +290,7 @@ func TestJ3OpenAddressWithKeysAndHosts(t *testing.T) {
 // environment doesn't.
 func TestJ3KnownVariables(t *testing.T) {
 	t.Parallel()
-	d := prepare(t, "AFOOT_TASK_ID=bash-1", "AFOOT_SESSION=s", "AFOOT_OUTPUT_TOTAL_BYTES=10GiB", "AFOOT_OUTPUT_MAX_BYTES=1000000")
+	d := prepare(t, "AFOOT_TASK_ID=bash-1", "AFOOT_SESSION=s", "AFOOT_OUTPUT_MAX_BYTES=1000000")
 	file := filepath.Join(t.TempDir(), "env")
 	require.NoError(t, os.WriteFile(file, []byte("AFOOT_WAIT_DEFAULT=200ms\nAFOOT_KILL_GRACE=77h\n"), 0o600))
 	d.env = append(d.env, "AFOOT_ENV_FILE="+file)
