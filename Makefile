@@ -14,11 +14,11 @@ GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 OAPI     := $(TOOLS)/oapi-codegen-$(OAPI_VERSION)
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
-SOURCES   = $(shell git ls-files -co --exclude-standard '*.go' go.mod go.sum openapi.yaml 'web/**')
+SOURCES   = $(wildcard $(shell git ls-files -co --exclude-standard '*.go' go.mod go.sum openapi.yaml 'web/**' 2>/dev/null))
 # Commands under the race detector would else each end a second late.
 test soak: export GORACE := atexit_sleep_ms=0
 # What `make generate` writes.
-GENERATED = $(shell git ls-files -co --exclude-standard '*.gen.go' docs/configuration.md)
+GENERATED = $(wildcard $(shell git ls-files -co --exclude-standard '*.gen.go' docs/configuration.md))
 
 .PHONY: help
 help: ## list the targets

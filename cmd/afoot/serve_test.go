@@ -166,6 +166,22 @@ func TestShutdownAnswersEverybody(t *testing.T) {
 	require.NoError(t, r.ended(r.soon()))
 }
 
+// Live tasks and leftovers that ignore SIGTERM are given the same grace.
+func TestK9OneGraceForEverything(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "AFOOT_KILL_GRACE=3s")
+	r.serve()
+	require.Equal(t, "up\n", r.ok("run", "--", `mkfifo f; (trap "" TERM; echo >f; while :; do sleep 0.333; done) >/dev/null 2>&1 & read x <f; echo up`))
+	r.ok("run", "-d", "--", `trap "" TERM; echo up; while :; do sleep 0.331; done`)
+	r.eventually("the task is up", func() bool { return r.tasks()[1].OutputBytes > 0 })
+	require.Contains(t, r.tasks()[0].Detail, "left running")
+	begun := time.Now()
+	require.NoError(t, r.daemon.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, r.ended(r.soon()))
+	require.Less(t, time.Since(begun), 5800*time.Millisecond, "two graces would take 6 s")
+	require.Empty(t, printed(t, "bash", "-c", `cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" "\n" | grep -Fx -e 0.333 -e 0.331 || true`), "somebody is left")
+}
+
 func TestCrashLeavesNothingInTheWay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

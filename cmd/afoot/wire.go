@@ -177,9 +177,14 @@ func forgetOutput(dir string) error {
 }
 
 // quiet ends what callers wait for: streams get a last event, then tasks are
-// stopped, which answers the waits, then what they left running.
+// stopped, which answers the waits. What ended tasks left running is stopped
+// meanwhile, so that all of it takes one grace and not two.
 func (h *house) quiet(ctx context.Context) error {
-	return errors.Join(h.hub.Close(ctx, "shutdown"), h.service.Close(ctx), h.bash.Close(ctx))
+	err := h.hub.Close(ctx, "shutdown")
+	leftovers := make(chan error, 1)
+	go func() { leftovers <- h.bash.Close(ctx) }()
+	err = errors.Join(err, h.service.Close(ctx))
+	return errors.Join(err, <-leftovers)
 }
 
 // hurry makes the tasks that are being stopped end at once.
