@@ -8,9 +8,8 @@ import (
 )
 
 // done hands an end that is due to the stream of the session that started the task.
-func (a *API) done(n registry.Notice) { a.announce(n.Snapshot) }
-
-func (a *API) announce(s registry.Snapshot) {
+func (a *API) done(n registry.Notice) {
+	s := n.Snapshot
 	a.hub.Append(s.Owner.Session, sse.Notice{
 		Key:   string(s.ID),
 		Owner: ownerName(s.Owner),
@@ -21,17 +20,18 @@ func (a *API) announce(s registry.Snapshot) {
 }
 
 // changed keeps the streams true to the records, and tells them that a look is
-// worth while. A held notice is taken back until it is due again: it then has a
-// new number, so that numbers still rise.
+// worth while.
 func (a *API) changed(ch registry.Change) {
 	s := ch.Snapshot
 	switch ch.Type {
 	case registry.ChangeSettled:
 		a.metrics.settled(s)
-	case registry.ChangeHeld, registry.ChangeReported, registry.ChangeRemoved:
-		a.hub.Withdraw(s.Owner.Session, string(s.ID))
+	case registry.ChangeHeld:
+		a.hub.Hold(s.Owner.Session, string(s.ID))
 	case registry.ChangeDue:
-		a.announce(s)
+		a.hub.Due(s.Owner.Session, string(s.ID))
+	case registry.ChangeReported, registry.ChangeRemoved:
+		a.hub.Withdraw(s.Owner.Session, string(s.ID))
 	case registry.ChangeOwnerGone:
 		a.hub.DropOwner(s.Owner.Session, ownerName(s.Owner))
 	case registry.ChangeRegistered, registry.ChangeStopping:

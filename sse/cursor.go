@@ -17,7 +17,7 @@ type cursor struct {
 }
 
 func (c *cursor) wants(e *entry) bool {
-	if e.number <= c.after || (c.agent != "" && c.agent != e.notice.Agent) {
+	if e.held || e.number <= c.after || (c.agent != "" && c.agent != e.notice.Agent) {
 		return false
 	}
 	return e.number > c.backlog || e.pending() || e.stamp > c.stamp

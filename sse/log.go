@@ -13,6 +13,8 @@ type entry struct {
 	// stream; zero while it is pending.
 	stamp     uint64
 	writtenAt time.Time
+	// held entries are not carried (see [Hub.Hold]).
+	held bool
 }
 
 func (e *entry) pending() bool { return e.stamp == 0 }

@@ -1,0 +1,44 @@
+package sse
+
+// Hold keeps the pending notices of a key back: no stream carries them until they
+// are due again or withdrawn. One that is on its way to a stream at this moment may
+// still arrive, and is then delivered. Notices that were delivered are untouched.
+func (h *Hub) Hold(sessionID, key string) {
+	h.edit(sessionID, func(l *noticeLog) { l.hold(key) })
+}
+
+// Due ends a hold: what is still pending of the key is carried behind everything
+// that there is, under a new number, so that the numbers of a stream keep rising.
+func (h *Hub) Due(sessionID, key string) {
+	var due []Notice
+	h.edit(sessionID, func(l *noticeLog) { due = l.unhold(key) })
+	for _, n := range due {
+		h.Append(sessionID, n)
+	}
+}
+
+func (l *noticeLog) hold(key string) {
+	for _, e := range l.entries {
+		if e.notice.Key == key && e.pending() {
+			e.held = true
+		}
+	}
+}
+
+// unhold takes the held notices of a key that are still pending out of the log.
+func (l *noticeLog) unhold(key string) (due []Notice) {
+	kept := l.entries[:0]
+	for _, e := range l.entries {
+		if e.held && e.notice.Key == key {
+			e.held = false
+			if e.pending() {
+				due = append(due, e.notice)
+				continue
+			}
+		}
+		kept = append(kept, e)
+	}
+	clear(l.entries[len(kept):])
+	l.entries = kept
+	return due
+}

@@ -1,0 +1,61 @@
+package sse
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHeldNoticesWait(t *testing.T) {
+	l := newLog(10)
+	for _, key := range []string{"a", "b", "c"} {
+		l.append(Notice{Key: key, Owner: "o", Agent: "o"})
+	}
+	l.written(2, day0)
+	l.hold("a")
+	l.hold("b")
+	c, _ := l.place("", "ep", "")
+	require.Equal(t, []uint64{3}, l.rest(c), "a is held; b was delivered before")
+	c, _ = l.place("", "ep", "ep-0")
+	require.Equal(t, []uint64{2, 3}, l.rest(c), "a delivered notice is replayed all the same")
+
+	// One that was on its way when it was held, and arrived, is not due again.
+	l.hold("c")
+	l.written(3, day0)
+	require.Empty(t, l.unhold("c"))
+	require.Empty(t, l.unhold("b"))
+	due := l.unhold("a")
+	require.Len(t, due, 1)
+	n, _ := l.append(due[0])
+	require.Equal(t, uint64(4), n)
+	c, _ = l.place("", "ep", "")
+	require.Equal(t, []uint64{4}, l.rest(c))
+	require.Empty(t, l.unhold("a"))
+
+	l.hold("a")
+	l.withdraw("a")
+	require.Empty(t, l.unhold("a"))
+	l.append(Notice{Key: "d", Owner: "o"})
+	l.hold("d")
+	l.dropOwner("o")
+	require.Empty(t, l.unhold("d"))
+}
+
+// TestHoldAtTheHub: a held notice comes behind a later one, to a stream that was
+// open all along.
+func TestHoldAtTheHub(t *testing.T) {
+	h := NewHub(Config{})
+	h.Append("s", Notice{Key: "a"})
+	h.Hold("s", "a")
+	h.Hold("s", "unknown")
+	h.Hold("nobody", "a")
+	h.Append("s", Notice{Key: "b"})
+	h.Due("s", "a")
+	h.Due("s", "a")
+	h.Due("nobody", "a")
+	s := h.lookup("s")
+	require.NotNil(t, s)
+	defer h.release(s)
+	c, _ := s.log.place("", h.cfg.Epoch, "")
+	require.Equal(t, []uint64{2, 3}, s.log.rest(c))
+}
