@@ -330,6 +330,15 @@ type OutputLimitBytes = int64
 
 // Problem A refusal, RFC 9457.
 type Problem struct {
+	// Type `urn:afoot:problem:<code>`.
+	Type string `json:"type"`
+
+	// Title A short phrase, the same for each code.
+	Title string `json:"title"`
+
+	// Status The HTTP status.
+	Status int `json:"status"`
+
 	// Code The stable name of a refusal.
 	Code ErrorCode `json:"code"`
 
@@ -339,15 +348,6 @@ type Problem struct {
 	// Limit The configuration variable of the limit that was hit.
 	Limit     string `json:"limit,omitempty"`
 	RequestId string `json:"requestId"`
-
-	// Status The HTTP status.
-	Status int `json:"status"`
-
-	// Title A short phrase, the same for each code.
-	Title string `json:"title"`
-
-	// Type `urn:afoot:problem:<code>`.
-	Type string `json:"type"`
 }
 
 // Reason Data of the events `gap` and `bye`. The reasons of `bye` are `token_expired`, `shutdown`, `reload` and `lagged`.
@@ -357,18 +357,6 @@ type Reason struct {
 
 // Snapshot A fresh copy of a task's facts.
 type Snapshot struct {
-	// Agent The agent it belongs to; absent when it belongs to nobody.
-	Agent string `json:"agent,omitempty"`
-
-	// Detail One line of the facts of the producer, such as `exit code: 3`.
-	Detail string `json:"detail,omitempty"`
-
-	// DroppedBytes Raw bytes gone from the head of the output.
-	DroppedBytes int64 `json:"droppedBytes"`
-
-	// FinishedAt Epoch milliseconds; absent until the task has ended.
-	FinishedAt int64 `json:"finishedAt,omitempty"`
-
 	// Id `<kind>-N`, never reused.
 	Id   string `json:"id"`
 	Kind string `json:"kind"`
@@ -376,17 +364,20 @@ type Snapshot struct {
 	// Label One line for people and models.
 	Label string `json:"label"`
 
-	// OutputBytes Raw bytes captured so far, dropped ones included.
-	OutputBytes int64 `json:"outputBytes"`
-
 	// OutputLimitBytes Bound of every whole model-facing text about the task, in UTF-8 bytes.
 	OutputLimitBytes int64 `json:"outputLimitBytes,omitempty"`
 
 	// OwnerSession The session it belongs to; absent when it belongs to nobody.
 	OwnerSession string `json:"ownerSession,omitempty"`
 
-	// Reported The end was delivered, or is promised, by another way than a notice.
-	Reported bool `json:"reported"`
+	// Agent The agent it belongs to; absent when it belongs to nobody.
+	Agent string `json:"agent,omitempty"`
+
+	// Status Where a task stands. The last three are ends.
+	Status Status `json:"status"`
+
+	// Detail One line of the facts of the producer, such as `exit code: 3`.
+	Detail string `json:"detail,omitempty"`
 
 	// Result The producer's structured facts; for bash `exitCode`, `signal`, `timedOut`, `leftovers`.
 	Result json.RawMessage `json:"result,omitempty"`
@@ -394,8 +385,17 @@ type Snapshot struct {
 	// StartedAt Epoch milliseconds.
 	StartedAt int64 `json:"startedAt"`
 
-	// Status Where a task stands. The last three are ends.
-	Status Status `json:"status"`
+	// FinishedAt Epoch milliseconds; absent until the task has ended.
+	FinishedAt int64 `json:"finishedAt,omitempty"`
+
+	// Reported The end was delivered, or is promised, by another way than a notice.
+	Reported bool `json:"reported"`
+
+	// OutputBytes Raw bytes captured so far, dropped ones included.
+	OutputBytes int64 `json:"outputBytes"`
+
+	// DroppedBytes Raw bytes gone from the head of the output.
+	DroppedBytes int64 `json:"droppedBytes"`
 }
 
 // StartBash A command for bash, run as `bash -c`; never a login shell.
@@ -452,18 +452,6 @@ type Status string
 
 // TaskDescription A snapshot with what only a single look gives.
 type TaskDescription struct {
-	// Agent The agent it belongs to; absent when it belongs to nobody.
-	Agent string `json:"agent,omitempty"`
-
-	// Detail One line of the facts of the producer, such as `exit code: 3`.
-	Detail string `json:"detail,omitempty"`
-
-	// DroppedBytes Raw bytes gone from the head of the output.
-	DroppedBytes int64 `json:"droppedBytes"`
-
-	// FinishedAt Epoch milliseconds; absent until the task has ended.
-	FinishedAt int64 `json:"finishedAt,omitempty"`
-
 	// Id `<kind>-N`, never reused.
 	Id   string `json:"id"`
 	Kind string `json:"kind"`
@@ -471,20 +459,20 @@ type TaskDescription struct {
 	// Label One line for people and models.
 	Label string `json:"label"`
 
-	// OutputBytes Raw bytes captured so far, dropped ones included.
-	OutputBytes int64 `json:"outputBytes"`
-
 	// OutputLimitBytes Bound of every whole model-facing text about the task, in UTF-8 bytes.
 	OutputLimitBytes int64 `json:"outputLimitBytes,omitempty"`
 
 	// OwnerSession The session it belongs to; absent when it belongs to nobody.
 	OwnerSession string `json:"ownerSession,omitempty"`
 
-	// Reported The end was delivered, or is promised, by another way than a notice.
-	Reported bool `json:"reported"`
+	// Agent The agent it belongs to; absent when it belongs to nobody.
+	Agent string `json:"agent,omitempty"`
 
-	// Request The request as started, defaults resolved; of `env` only the names.
-	Request json.RawMessage `json:"request"`
+	// Status Where a task stands. The last three are ends.
+	Status Status `json:"status"`
+
+	// Detail One line of the facts of the producer, such as `exit code: 3`.
+	Detail string `json:"detail,omitempty"`
 
 	// Result The producer's structured facts; for bash `exitCode`, `signal`, `timedOut`, `leftovers`.
 	Result json.RawMessage `json:"result,omitempty"`
@@ -492,8 +480,20 @@ type TaskDescription struct {
 	// StartedAt Epoch milliseconds.
 	StartedAt int64 `json:"startedAt"`
 
-	// Status Where a task stands. The last three are ends.
-	Status Status `json:"status"`
+	// FinishedAt Epoch milliseconds; absent until the task has ended.
+	FinishedAt int64 `json:"finishedAt,omitempty"`
+
+	// Reported The end was delivered, or is promised, by another way than a notice.
+	Reported bool `json:"reported"`
+
+	// OutputBytes Raw bytes captured so far, dropped ones included.
+	OutputBytes int64 `json:"outputBytes"`
+
+	// DroppedBytes Raw bytes gone from the head of the output.
+	DroppedBytes int64 `json:"droppedBytes"`
+
+	// Request The request as started, defaults resolved; of `env` only the names.
+	Request json.RawMessage `json:"request"`
 
 	// Waiters Waits that are blocked on the task now.
 	Waiters int `json:"waiters"`
@@ -501,11 +501,11 @@ type TaskDescription struct {
 
 // TaskDone Data of the event `task.done`.
 type TaskDone struct {
-	// Task A fresh copy of a task's facts.
-	Task Snapshot `json:"task"`
-
 	// Text The notice for a model, fitted into the task's `outputLimitBytes`.
 	Text string `json:"text"`
+
+	// Task A fresh copy of a task's facts.
+	Task Snapshot `json:"task"`
 }
 
 // TaskList defines model for TaskList.
@@ -517,23 +517,23 @@ type TaskList struct {
 
 // TaskRead defines model for TaskRead.
 type TaskRead struct {
-	// DroppedBytes Raw bytes gone from the head of the output, in total.
-	DroppedBytes int64 `json:"droppedBytes"`
-
-	// Eof The task has ended and this was the last of its output.
-	Eof bool `json:"eof"`
-
-	// NextOffset The raw byte behind `text`.
-	NextOffset int64 `json:"nextOffset"`
-
-	// Offset The raw byte at which `text` begins.
-	Offset int64 `json:"offset"`
+	// Text The piece of output. What can never be valid UTF-8 shows as U+FFFD.
+	Text string `json:"text"`
 
 	// Snapshot A fresh copy of a task's facts.
 	Snapshot Snapshot `json:"snapshot"`
 
-	// Text The piece of output. What can never be valid UTF-8 shows as U+FFFD.
-	Text string `json:"text"`
+	// Offset The raw byte at which `text` begins.
+	Offset int64 `json:"offset"`
+
+	// NextOffset The raw byte behind `text`.
+	NextOffset int64 `json:"nextOffset"`
+
+	// Eof The task has ended and this was the last of its output.
+	Eof bool `json:"eof"`
+
+	// DroppedBytes Raw bytes gone from the head of the output, in total.
+	DroppedBytes int64 `json:"droppedBytes"`
 
 	// TimeoutMs The bound of the wait that was used, when the one asked for was above the maximum.
 	TimeoutMs int64 `json:"timeoutMs,omitempty"`
@@ -554,14 +554,14 @@ type Token struct {
 
 // Version defines model for Version.
 type Version struct {
-	Commit string `json:"commit,omitempty"`
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
 
 	// Date When the build's commit was made.
 	Date string `json:"date,omitempty"`
 
 	// Go The Go version of the build.
-	Go      string `json:"go"`
-	Version string `json:"version"`
+	Go string `json:"go"`
 }
 
 // Ack defines model for Ack.
