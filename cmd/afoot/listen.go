@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -80,8 +81,8 @@ func (d *daemon) url() string {
 	}
 	host := tcp.IP.String()
 	if tcp.IP.IsUnspecified() {
-		host = "127.0.0.1"
-		if tcp.IP.To4() == nil {
+		host = "127.0.0.1" // a listener for all of IPv6 takes IPv4 too
+		if strings.HasPrefix(d.cfg.Addr.Address, "[") {
 			host = "::1"
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,6 +33,25 @@ func TestListenSocket(t *testing.T) {
 	_, err = listen(t.Context(), unixAddr(path))
 	require.ErrorContains(t, err, "not a socket")
 	require.FileExists(t, path)
+}
+
+func TestURLOfTheDaemon(t *testing.T) {
+	for addr, want := range map[string]string{
+		"127.0.0.1:0": "http://127.0.0.1:",
+		"0.0.0.0:0":   "http://127.0.0.1:",
+		":0":          "http://127.0.0.1:",
+		"[::]:0":      "http://[::1]:",
+	} {
+		d := &daemon{cfg: &Config{Addr: Address{Network: "tcp", Address: addr}}}
+		var err error
+		d.listener, err = listen(t.Context(), d.cfg.Addr)
+		if err != nil && addr == "[::]:0" {
+			continue // no IPv6 here
+		}
+		require.NoError(t, err)
+		require.Regexp(t, `^`+regexp.QuoteMeta(want)+`\d+$`, d.url(), addr)
+		require.NoError(t, d.listener.Close())
+	}
 }
 
 func TestListenTakenPort(t *testing.T) {
