@@ -12,6 +12,8 @@ import (
 type faulty struct {
 	registry.Service
 	broken atomic.Bool
+	// openLog, when set, gives the logs.
+	openLog func(context.Context) (registry.RawLog, error)
 }
 
 func (f *faulty) fault() error {
@@ -59,6 +61,9 @@ func (f *faulty) Ack(ctx context.Context, c registry.Caller, id registry.ID, nex
 func (f *faulty) OpenLog(ctx context.Context, c registry.Caller, id registry.ID) (registry.RawLog, error) {
 	if err := f.fault(); err != nil {
 		return nil, err
+	}
+	if f.openLog != nil {
+		return f.openLog(ctx)
 	}
 	return f.Service.OpenLog(ctx, c, id)
 }
