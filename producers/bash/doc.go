@@ -9,6 +9,6 @@
 // outlive their command stay owned by the run: they are named in its result,
 // their pipe is kept empty, and [registry.Run]'s Cancel and Discard stop them.
 //
-// A running command holds two goroutines that are parked in the runtime's poller
+// A running command holds one goroutine that is parked in the runtime's poller
 // and three descriptors; an ended one a few hundred bytes.
 package bash

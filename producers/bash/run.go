@@ -37,8 +37,6 @@ type live struct {
 	settle    func(registry.Outcome, error)
 	timeoutMs int64
 	timer     *time.Timer // nil when there is no time-out
-	// pumped gives what ended the pump: nil for the end of the pipe.
-	pumped chan error
 	// done is closed when the end was reported.
 	done chan struct{}
 
@@ -47,49 +45,37 @@ type live struct {
 	cause cause
 	// stopped is closed when the tree is gone; nil while nobody asked for that.
 	stopped chan struct{}
+	// stopping says that stopped is not closed yet.
+	stopping bool
 	// exited says that the shell is gone: a time-out comes too late.
 	exited bool
+	// drained says that the pipe is at its end.
+	drained bool
 	// reaped says that no stop may begin from outside.
 	reaped bool
 	// decided says that the outcome is fixed and on its way.
 	decided bool
 }
 
-// begin starts the two goroutines of a command: one moves its output, one waits
-// for its end.
-func (r *run) begin(process *proc.Process, pipe *os.File, settle func(registry.Outcome, error), timeoutMs int64) {
-	l := &live{
-		process:   process,
-		pipe:      pipe,
-		settle:    settle,
-		timeoutMs: timeoutMs,
-		pumped:    make(chan error, 1),
-		done:      make(chan struct{}),
-	}
-	r.live = l
-	if timeoutMs > 0 && timeoutMs < int64(1<<63-1)/int64(time.Millisecond) {
-		l.timer = time.AfterFunc(time.Duration(timeoutMs)*time.Millisecond, func() { r.timeOut(l) })
-	}
-	go r.pump(l)
-	go r.attend(l)
-}
-
-func (r *run) pump(l *live) { l.pumped <- r.log.Drain(l.pipe) }
-
-// attend sees a command to its end and reports it.
+// attend sees a command to its end and reports it. It is the one goroutine of a
+// running command: it moves the output until that ends, or until a bound after
+// the shell's exit, whichever comes first.
 func (r *run) attend(l *live) {
 	defer r.producer.leave()
+	pumpErr := r.log.Drain(l.pipe)
+	if pumpErr == nil {
+		r.mark(func() { l.drained = true })
+	}
 	l.process.Wait()
-	r.mark(func() { l.exited = true })
 	if l.timer != nil {
 		l.timer.Stop()
 	}
-	var pumpErr error
-	for first := true; ; first = false {
-		r.awaitStop(l)
-		pumpErr = r.finishPump(l, first)
-		if r.closeStops(l) {
-			break
+	for !r.closeStops(l) {
+		// Asked for in the last moment, or not over yet. What is printed until then
+		// belongs to the command, with a bound of its own.
+		<-l.stopped
+		if pumpErr != nil {
+			pumpErr = r.log.Drain(l.pipe)
 		}
 	}
 	exit, err := l.process.Reap()
@@ -108,31 +94,20 @@ func (r *run) mark(set func()) {
 	set()
 }
 
-// awaitStop waits for a stop that was asked for.
-func (r *run) awaitStop(l *live) {
+// exited hears of the shell's exit.
+func (r *run) exited(l *live) {
 	r.mu.Lock()
-	stopped := l.stopped
-	r.mu.Unlock()
-	if stopped != nil {
-		<-stopped
-	}
+	defer r.mu.Unlock()
+	l.exited = true
+	r.boundLocked(l)
 }
 
-// finishPump gives the output a bounded time to end. A second round, after a stop
-// that came during the first, takes what was printed meanwhile.
-func (r *run) finishPump(l *live, first bool) error {
-	if first {
-		select {
-		case err := <-l.pumped:
-			return err
-		default:
-		}
+// boundLocked gives the output a bounded time to end, once the shell has exited
+// and no stop is under way. The bound does not move with new bytes.
+func (r *run) boundLocked(l *live) {
+	if l.exited && !l.stopping && !l.drained {
+		_ = l.pipe.SetReadDeadline(time.Now().Add(r.producer.drain))
 	}
-	_ = l.pipe.SetReadDeadline(time.Now().Add(r.producer.drain))
-	if !first {
-		go r.pump(l)
-	}
-	return <-l.pumped
 }
 
 // closeStops reports whether every stop that was asked for is over, and lets no
@@ -140,15 +115,8 @@ func (r *run) finishPump(l *live, first bool) error {
 func (r *run) closeStops(l *live) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if l.stopped != nil {
-		select {
-		case <-l.stopped:
-		default:
-			return false
-		}
-	}
-	l.reaped = true
-	return true
+	l.reaped = !l.stopping
+	return l.reaped
 }
 
 // settleTree counts who is left of a tree whose leader was reaped, or ends them if

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -14,6 +15,10 @@ import (
 	"afoot/producers/proc"
 	"afoot/registry"
 )
+
+// maxTimerMs is the longest time-out that a timer can count; a longer one, of
+// three centuries, never comes.
+const maxTimerMs = int64(math.MaxInt64 / time.Millisecond)
 
 // start makes the log, then the pipe, then the process; each failure takes back
 // what was made before it.
@@ -39,31 +44,38 @@ func (p *plan) start(launch registry.Launch) (*run, error) {
 	return r, nil
 }
 
-// launch forks and hands the run to its goroutines.
+// launch forks and hands the run to its goroutine.
 func (p *plan) launch(r *run, launch registry.Launch) error {
 	read, write, err := newPipe()
 	if err != nil {
 		return refusal(err, "the command can't be started")
 	}
-	process, err := p.fork(launch, write)
+	l := &live{pipe: read, settle: launch.Settle, timeoutMs: p.request.timeoutMs, done: make(chan struct{})}
+	// The exit may be heard of before the fork is known to have worked.
+	l.process, err = p.fork(launch, write, func() { r.exited(l) })
 	_ = unix.Close(write)
 	if err != nil {
 		_ = read.Close()
 		return err
 	}
-	r.begin(process, read, launch.Settle, p.request.timeoutMs)
+	r.live = l
+	if l.timeoutMs > 0 && l.timeoutMs <= maxTimerMs {
+		l.timer = time.AfterFunc(time.Duration(l.timeoutMs)*time.Millisecond, func() { r.timeOut(l) })
+	}
+	go r.attend(l)
 	return nil
 }
 
-func (p *plan) fork(launch registry.Launch, write int) (*proc.Process, error) {
+func (p *plan) fork(launch registry.Launch, write int, onExit func()) (*proc.Process, error) {
 	host := p.producer.host
 	out := uintptr(write)
 	spec := proc.Spec{
-		Path:  p.producer.shell,
-		Args:  []string{filepath.Base(p.producer.shell), "-c", p.request.command},
-		Dir:   p.request.workdir,
-		Env:   p.producer.environ.with(&p.request, launch),
-		Files: []uintptr{host.Null(), out, out},
+		Path:   p.producer.shell,
+		Args:   []string{filepath.Base(p.producer.shell), "-c", p.request.command},
+		Dir:    p.request.workdir,
+		Env:    p.producer.environ.with(&p.request, launch),
+		Files:  []uintptr{host.Null(), out, out},
+		OnExit: onExit,
 	}
 	if len(p.request.command) > maxStringBytes {
 		script, err := newScript(p.request.command)

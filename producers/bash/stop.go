@@ -52,10 +52,14 @@ func (r *run) stopLocked(l *live, why cause) {
 	if l.reaped {
 		return
 	}
-	l.stopped = make(chan struct{})
+	l.stopped, l.stopping = make(chan struct{}), true
 	go func() {
-		defer close(l.stopped)
 		l.process.Stop(r.producer.grace)
+		r.mark(func() {
+			l.stopping = false
+			r.boundLocked(l)
+		})
+		close(l.stopped)
 	}()
 }
 

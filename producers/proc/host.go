@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -23,11 +24,13 @@ type Host struct {
 	hurry   sync.Once
 	hygiene
 	census
+	watch
 }
 
 // NewHost prepares clean children: signals that this program inherited as ignored
 // are handled (and dropped) from now on, since only then do children get the
-// default again, and inherited descriptors above 2 are closed on exec.
+// default again, and inherited descriptors above 2 are closed on exec. It starts one
+// goroutine, which Close ends.
 func NewHost(config Config) (*Host, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -36,6 +39,9 @@ func NewHost(config Config) (*Host, error) {
 	host := &Host{logger: config.Logger, null: null, hurried: make(chan struct{})}
 	if host.logger == nil {
 		host.logger = slog.New(slog.DiscardHandler)
+	}
+	if err := host.watch.init(); err != nil {
+		return nil, errors.Join(err, null.Close())
 	}
 	host.census.init()
 	host.hygiene.init()
@@ -49,8 +55,10 @@ func (h *Host) Null() uintptr { return h.null.Fd() }
 // follows SIGTERM at once. It does not block and is idempotent.
 func (h *Host) Hurry() { h.hurry.Do(func() { close(h.hurried) }) }
 
-// Close gives back what NewHost took. Processes are not touched.
+// Close gives back what NewHost took. Processes are not touched, but must have been
+// reaped.
 func (h *Host) Close() error {
+	h.watch.close()
 	h.hygiene.close()
 	return h.null.Close()
 }

@@ -36,6 +36,29 @@ func TestExitFacts(t *testing.T) {
 	}
 }
 
+func TestOnExitIsCalledOnceWhoeverLooks(t *testing.T) {
+	host := newHost(t)
+	for i := range 200 {
+		exits := make(chan struct{}, 2)
+		p, err := host.Start(Spec{
+			Path: bash(), Args: []string{"bash", "-c", "exit 5"}, OnExit: func() { exits <- struct{}{} },
+		})
+		require.NoError(t, err)
+		if i%2 == 0 {
+			<-exits // the watch sees it, nobody is in Wait
+		}
+		p.Wait()
+		if i%2 == 1 {
+			<-exits
+		}
+		exit, err := p.Reap()
+		require.NoError(t, err)
+		require.Equal(t, 5, exit.Code)
+		require.Empty(t, exits)
+	}
+	require.Empty(t, host.alive)
+}
+
 func TestStatusTakenByAnotherIsSaid(t *testing.T) {
 	p, _ := start(t, newHost(t), "exit 3")
 	var status syscall.WaitStatus

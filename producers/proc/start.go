@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"os"
 	"sync/atomic"
 	"syscall"
 )
@@ -14,18 +13,21 @@ type Spec struct {
 	Dir   string
 	Env   []string
 	Files []uintptr
+	// OnExit is called once when the leader has exited, from any goroutine, maybe
+	// before Start returns. It must not block.
+	OnExit func()
 }
 
 // Process is one started tree with its leader. Wait, Reap and Stop may run
 // concurrently, Wait and Reap each in one goroutine.
 type Process struct {
-	host  *Host
-	pid   int
-	pidfd *os.File // nil where the system has none
-
+	platform
+	host   *Host
+	pid    int
+	onExit func()
+	// exited is closed when the leader has.
 	exited chan struct{}
 	reaped atomic.Bool
-	early  earlyExit
 	tree   *Tree
 }
 
@@ -44,10 +46,18 @@ func (h *Host) Start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{host: h, pid: pid, exited: make(chan struct{})}
-	p.pidfd = pollable(pidfd)
+	p := &Process{host: h, pid: pid, onExit: spec.OnExit, exited: make(chan struct{})}
 	p.tree = &Tree{net: newGroup(h, pid, &p.reaped), logger: h.logger, pid: pid, hurried: h.hurried}
+	p.begin(pidfd)
 	return p, nil
+}
+
+// left says that the leader has exited. It is called once.
+func (p *Process) left() {
+	if p.onExit != nil {
+		p.onExit()
+	}
+	close(p.exited)
 }
 
 // Pid is the leader's number.

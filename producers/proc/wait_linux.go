@@ -2,57 +2,77 @@ package proc
 
 import (
 	"errors"
-	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// earlyExit is for systems where waiting and reaping are one.
-type earlyExit struct{}
+// shortWait is how long [Process.Wait] keeps its thread before it parks. A
+// process whose output has ended is mostly gone within a twentieth of that, and
+// the kernel wakes a thread sooner than the runtime's poller does.
+const shortWait = time.Millisecond
+
+// platform is what one system alone needs in a [Process].
+type platform struct {
+	pidfd int // -1 where the kernel has none
+}
 
 func sysProcAttr(pidfd *int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, PidFD: pidfd}
 }
 
-// pollable hands a pidfd to the runtime's poller; nil if there is none or the
-// poller does not take it.
-func pollable(pidfd int) *os.File {
-	if pidfd < 0 {
-		return nil
+// begin watches over the leader. Without a watch it costs a thread.
+func (p *Process) begin(pidfd int) {
+	p.pidfd = pidfd
+	if pidfd >= 0 && p.host.watch.add(p) == nil {
+		return
 	}
-	if _, err := unix.FcntlInt(uintptr(pidfd), unix.F_SETFL, unix.O_NONBLOCK); err != nil {
-		_ = unix.Close(pidfd)
-		return nil
-	}
-	return os.NewFile(uintptr(pidfd), "pidfd")
+	go func() {
+		var info unix.Siginfo
+		for {
+			err := unix.Waitid(unix.P_PID, p.pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
+			if !errors.Is(err, unix.EINTR) {
+				break
+			}
+		}
+		p.left()
+	}()
 }
 
 // Wait parks until the leader has exited. It leaves the exit to [Process.Reap].
 func (p *Process) Wait() {
-	defer close(p.exited)
-	if p.pidfd != nil {
-		conn, err := p.pidfd.SyscallConn()
-		if err == nil && conn.Read(p.peek) == nil {
+	if p.pidfd >= 0 && p.host.watch.remove(p) {
+		if p.waitShortly() || p.host.watch.add(p) != nil && p.waitLong() {
+			p.left()
 			return
 		}
 	}
-	// No pidfd, or nothing to poll it with: this costs a thread.
-	var info unix.Siginfo
-	for {
-		err := unix.Waitid(unix.P_PID, p.pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			return
-		}
+	<-p.exited
+}
+
+// waitShortly reports whether the leader exits within shortWait.
+func (p *Process) waitShortly() bool {
+	poll := []unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}
+	bound := unix.NsecToTimespec(int64(shortWait))
+	n, err := unix.Ppoll(poll, &bound, nil)
+	// SIGCHLD interrupts, and may well be about this exit.
+	return n > 0 || err != nil && p.peek()
+}
+
+// waitLong holds its thread until the leader exits.
+func (p *Process) waitLong() bool {
+	for !p.waitShortly() {
 	}
+	return true
 }
 
 // peek reports whether the leader has exited, and leaves it a zombie. An error
 // (ECHILD: somebody reaped it) counts as an end, and Reap will tell.
-func (p *Process) peek(pidfd uintptr) bool {
+func (p *Process) peek() bool {
 	var info unix.Siginfo
 	for {
-		err := unix.Waitid(unix.P_PIDFD, int(pidfd), &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		err := unix.Waitid(unix.P_PIDFD, p.pidfd, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -65,8 +85,8 @@ func (p *Process) peek(pidfd uintptr) bool {
 func (p *Process) Reap() (Exit, error) {
 	exit, err := reap(p.pid)
 	p.reaped.Store(true)
-	if p.pidfd != nil {
-		_ = p.pidfd.Close()
+	if p.pidfd >= 0 {
+		_ = unix.Close(p.pidfd)
 	}
 	return exit, err
 }

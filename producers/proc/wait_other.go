@@ -2,27 +2,34 @@
 
 package proc
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
-// earlyExit is what Wait had to take to learn of the end.
-type earlyExit struct {
+// platform is what Wait had to take to learn of the end.
+type platform struct {
 	exit Exit
 	err  error
 }
 
+// watch is nothing here: each process costs a thread.
+type watch struct{}
+
+func (*watch) init() error { return nil }
+
+func (*watch) close() {}
+
 func sysProcAttr(*int) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-func pollable(int) *os.File { return nil }
-
-// Wait blocks until the leader has exited.
-func (p *Process) Wait() {
-	defer close(p.exited)
-	p.early.exit, p.early.err = reap(p.pid)
-	p.reaped.Store(true)
+// begin waits for the leader.
+func (p *Process) begin(int) {
+	go func() {
+		p.exit, p.err = reap(p.pid)
+		p.reaped.Store(true)
+		p.left()
+	}()
 }
 
+// Wait blocks until the leader has exited.
+func (p *Process) Wait() { <-p.exited }
+
 // Reap gives the exit of the leader. It is called once, after [Process.Wait].
-func (p *Process) Reap() (Exit, error) { return p.early.exit, p.early.err }
+func (p *Process) Reap() (Exit, error) { return p.exit, p.err }
