@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,4 +66,32 @@ func collectPlain(b *testing.B, stand *stand, command string) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(b, cmd.Run())
+}
+
+// BenchmarkSixteenAtOnce compares throughput: sixteen goroutines that each start
+// and collect, one after another.
+func BenchmarkSixteenAtOnce(b *testing.B) {
+	stand := newStand(b)
+	spec := registry.Spec{Kind: Kind, Fields: []byte(`{"command":"true"}`)}
+	const clients, each = 16, 40
+	measure := func(once func()) time.Duration {
+		begun := time.Now()
+		var work sync.WaitGroup
+		for range clients {
+			work.Go(func() {
+				for range each {
+					once()
+				}
+			})
+		}
+		work.Wait()
+		return time.Since(begun)
+	}
+	var ours, plain time.Duration
+	for b.Loop() {
+		ours += measure(func() { require.NoError(b, collectTask(b, stand, spec).Discard()) })
+		plain += measure(func() { collectPlain(b, stand, "true") })
+	}
+	b.ReportMetric(float64(plain)/float64(ours), "throughput-ratio")
+	b.ReportMetric(float64(b.N*clients*each)/ours.Seconds(), "tasks/s")
 }
