@@ -242,11 +242,12 @@ func closeDisposal(w *world) {
 	w.pass(time.Second)
 	w.is.False(c.returned(), "work was still alive")
 	work.Settle(registry.Outcome{Status: registry.StatusKilled})
-	w.settled()
-	w.is.True(d.returned())
-	w.is.True(c.returned())
 	_, err := c.result()
 	w.is.NoError(err)
+	_, err = w.Get(w.ctx, alice(), work.ID)
+	w.refused(err, registry.CodeGone)
+	w.settled()
+	w.is.True(d.returned())
 	w.notices(work, 0)
 }
 

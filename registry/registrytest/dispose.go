@@ -233,6 +233,7 @@ func disposeNoStart(w *world) {
 	d := w.disposing(alice(), agent.Agent)
 	starts := w.jobs.Starts()
 	w.refused(w.tryStart(agent), registry.CodeGone)
+	w.alive(agent, false)
 	work.Settle(registry.Outcome{Status: registry.StatusKilled})
 	_, err := d.result()
 	w.is.NoError(err)

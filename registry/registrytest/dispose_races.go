@@ -2,6 +2,7 @@ package registrytest
 
 import (
 	"context"
+	"testing/synctest"
 	"time"
 
 	"afoot/registry"
@@ -208,17 +209,30 @@ func disposeAgainstPurge(w *world) {
 	w.is.Equal(registry.ChangeOwnerGone, events[len(events)-1].what)
 }
 
-// disposeFromListener: a listener must not block, so it begins the disposal on a
-// goroutine of its own, as a server does that ends an agent on an event.
+// disposeFromListener: a disposal answers when the observers have been told, which
+// cannot be while one of them is still about an earlier event. A listener must
+// not block, and so must not await the disposal itself.
 func disposeFromListener(w *world) {
 	agent := w.open(alice(), 0)
-	over := make(chan error, 1)
+	type begun struct {
+		*call[struct{}]
+		early bool
+	}
+	disposals := make(chan begun, 1)
 	w.OnDone(registry.AllOwners(), func(registry.Notice) {
-		go func() { over <- w.DisposeAgent(w.ctx, alice(), agent.Agent) }()
+		d := begun{call: begin(w.ctx, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, w.DisposeAgent(ctx, alice(), agent.Agent)
+		})}
+		synctest.Wait()
+		d.early = d.returned()
+		disposals <- d
 	})
 	ended, live := w.start(agent, Script{}), w.start(agent, Script{Cancel: settlesKilled})
-	ended.Complete("")
-	w.is.NoError(<-over)
+	go ended.Complete("")
+	d := <-disposals
+	w.is.False(d.early, "the disposal answered before its observers were told")
+	_, err := d.result()
+	w.is.NoError(err)
 	w.tale(ended, registry.ChangeRegistered, registry.ChangeSettled, notice, registry.ChangeRemoved)
 	w.ended(live)
 }

@@ -118,16 +118,21 @@ func purgeHeld(w *world) {
 	work.Complete("")
 	w.settled()
 	d := w.hold(work)
-	line := w.reading(work, registry.ReadOptions{})
+	var line []*call[*registry.Delivery]
+	for range 3 {
+		line = append(line, w.reading(work, registry.ReadOptions{}))
+	}
 	w.is.NoError(w.Purge(w.ctx, alice(), work.ID))
 	w.is.Equal("abc", d.Text)
 	d.Abandon()
-	w.settled()
-	w.is.True(line.returned())
-	if late, err := line.result(); err != nil {
-		w.refused(err, registry.CodeGone)
-	} else {
-		late.Abandon()
+	for _, c := range line {
+		w.settled()
+		w.is.True(c.returned(), "a turn was lost with the record")
+		if late, err := c.result(); err != nil {
+			w.refused(err, registry.CodeGone)
+		} else {
+			late.Abandon()
+		}
 	}
 	w.tale(work, registry.ChangeRegistered, registry.ChangeSettled, notice, registry.ChangeRemoved)
 }

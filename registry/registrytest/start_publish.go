@@ -118,8 +118,10 @@ func settledInStarter(w *world) {
 	work := w.start(alice(), Script{Start: func(_ context.Context, work *Work) error {
 		work.Output.Append("quick")
 		work.Complete("exit code: 0")
+		work.Break(errBoom)
 		return nil
 	}})
+	work.Complete("third")
 	w.tale(work, registry.ChangeRegistered, registry.ChangeSettled, notice)
 	s := w.get(work)
 	w.is.Equal(registry.StatusCompleted, s.Status)

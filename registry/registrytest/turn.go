@@ -2,6 +2,7 @@ package registrytest
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"afoot/registry"
@@ -15,6 +16,7 @@ func turnCases() []testCase {
 		{name: "a read looks at the output when its turn comes", run: turnLooksLate},
 		{name: "a read that waits takes no turn yet", run: waitTakesNoTurn},
 		{name: "a read that leaves the line lets the next one through", run: turnLeaves},
+		{name: "no turn is lost to reads that leave in the instant they get it", run: turnLeavesAtOnce},
 		{name: "reads of other tasks do not wait", run: turnPerTask},
 		{name: "a refused read takes no turn", run: turnRefused},
 		{name: "two waits share the output between them", run: turnTwoWaits},
@@ -90,6 +92,30 @@ func turnLeaves(w *world) {
 	w.is.Equal("abc", d.Text)
 	w.is.NoError(d.Confirm())
 	w.is.Empty(w.take(work).Text, "the turn was lost")
+}
+
+// turnLeavesAtOnce: the first in line has left, but with one processor it has not
+// run when the turn comes to it.
+func turnLeavesAtOnce(w *world) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for range 10 {
+		work := w.start(alice(), Script{})
+		work.Output.Append("abc")
+		first := w.hold(work)
+		leavers := []*call[*registry.Delivery]{
+			w.reading(work, registry.ReadOptions{}), w.reading(work, registry.ReadOptions{}),
+		}
+		last := w.reading(work, registry.ReadOptions{})
+		for _, c := range leavers {
+			c.leave()
+		}
+		first.Abandon()
+		w.answers(leavers, func(_ int, d *registry.Delivery) { d.Abandon() })
+		d := w.delivered(last)
+		w.is.Equal("abc", d.Text)
+		d.Abandon()
+		work.Complete("")
+	}
 }
 
 func turnPerTask(w *world) {

@@ -2,6 +2,7 @@ package registrytest
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"afoot/registry"
@@ -14,6 +15,7 @@ func waitRaceCases() []testCase {
 	return []testCase{
 		{name: "a waiter that left before settlement swallows no notice", run: leftBefore},
 		{name: "a waiter that leaves after settlement gets its result", options: many, run: leftAfter},
+		{name: "a waiter that leaves just before settlement and learns of it just after", options: many, run: leftJustBefore},
 		{name: "leaving in the same instant as settlement", options: many, run: leftSameInstant},
 		{name: "timing out in the same instant as settlement", options: many, run: timedOutSameInstant},
 		{name: "several waiters of whom some leave in the instant of settlement", options: many, run: someLeave},
@@ -38,9 +40,11 @@ func leftBefore(w *world) {
 }
 
 // leftAfter: settle has returned, so the waiter has been promised the result,
-// although it had no chance yet to run.
+// although it had no chance yet to run: with one processor it runs when the case
+// blocks.
 func leftAfter(w *world) {
-	for range rounds {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for range rounds / 4 {
 		work := w.start(alice(), Script{})
 		c := w.reading(work, registry.ReadOptions{Wait: time.Minute})
 		work.Complete("")
@@ -52,6 +56,46 @@ func leftAfter(w *world) {
 		d.Abandon()
 		w.notices(work, 1)
 	}
+}
+
+// leftJustBefore: the waiter's context has ended, but with one processor it has not
+// run when the settlement finds it still waiting.
+func leftJustBefore(w *world) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for i := range rounds / 4 {
+		work := w.start(alice(), Script{})
+		c := w.reading(work, registry.ReadOptions{Wait: time.Minute})
+		c.leave()
+		work.Complete("")
+		w.settled()
+		w.eitherWay(work, c, i%2 == 0)
+	}
+}
+
+// answers takes the answers of reads one after another, each when its turn has
+// come, and counts them. Reads that were left may end with the context's error.
+func (w *world) answers(calls []*call[*registry.Delivery], each func(i int, d *registry.Delivery)) (n int) {
+	w.t.Helper()
+	over := make([]bool, len(calls))
+	for left := len(calls); left > 0; {
+		w.settled()
+		before := left
+		for i, c := range calls {
+			if over[i] || !c.returned() {
+				continue
+			}
+			over[i] = true
+			left--
+			if d, err := c.result(); err == nil {
+				each(i, d)
+				n++
+			} else {
+				w.is.ErrorIs(err, context.Canceled)
+			}
+		}
+		w.is.Less(left, before, "a read is still blocked")
+	}
+	return n
 }
 
 // eitherWay ends a read of a settled task whose race is over: confirmed, it
@@ -133,32 +177,18 @@ func someLeave(w *world) {
 		for _, c := range calls[:3] {
 			go c.leave()
 		}
-		// The answers come one after another; only the stayer's may be written.
-		confirmed := false
-		for left := len(calls); left > 0; {
-			w.settled()
-			progress := false
-			for j, c := range calls {
-				if c == nil || !c.returned() {
-					continue
-				}
-				calls[j], progress = nil, true
-				left--
-				d, err := c.result()
-				if err != nil {
-					w.is.NotEqual(3, j, "the stayer lost its wait: %v", err)
-					continue
-				}
-				w.is.True(d.EOF)
-				if j == 3 && i%2 == 0 {
-					w.is.NoError(d.Confirm())
-					confirmed = true
-				} else {
-					d.Abandon()
-				}
+		confirmed, stayed := false, false
+		w.answers(calls, func(j int, d *registry.Delivery) {
+			w.is.True(d.EOF)
+			stayed = stayed || j == 3
+			if j == 3 && i%2 == 0 {
+				w.is.NoError(d.Confirm())
+				confirmed = true
+			} else {
+				d.Abandon()
 			}
-			w.is.True(progress, "a read is still blocked")
-		}
+		})
+		w.is.True(stayed, "the stayer lost its wait")
 		if confirmed {
 			w.tale(work, registry.ChangeRegistered, registry.ChangeSettled, registry.ChangeReported)
 		} else {
