@@ -16,8 +16,11 @@ type handout struct {
 	// claim says that the handout holds the notice; hold ends that.
 	claim bool
 	hold  *time.Timer
-	// turn counts the reads, so that an old timer or a lost answer ends no newer hold.
-	turn uint64
+	// standing counts the reads of this hold whose answer was not lost.
+	standing int
+	// turn counts the renewals, so that an old timer ends no newer hold; epoch counts
+	// the holds, so that a lost answer ends no later one.
+	turn, epoch uint64
 }
 
 // handOut makes the answer of an explicit read. The handout stands from now on:
@@ -34,16 +37,19 @@ func (s *Service) handOut(r *record, read registry.Read, claimed bool) *registry
 		h.terminal = true
 		if h.claim {
 			s.dropClaimLocked(r) // one claim is enough
+		} else {
+			h.claim, h.standing = true, 0
+			h.epoch++
 		}
-		h.claim = true
 	}
+	h.standing++
 	s.renewLocked(r, h)
-	mine := h.turn
+	mine := h.epoch
 	s.mu.Unlock()
 	s.dispatch()
 	return registry.NewDelivery(read,
 		func() error { return s.endTurn(r, func() {}) },
-		func() { _ = s.endTurn(r, func() { s.releaseHoldLocked(r, h, mine) }) })
+		func() { _ = s.endTurn(r, func() { s.lostLocked(r, h, mine) }) })
 }
 
 // renewLocked begins the hold anew.
@@ -58,19 +64,31 @@ func (s *Service) renewLocked(r *record, h *handout) {
 	mine := h.turn
 	h.hold = time.AfterFunc(registry.AckHold, func() {
 		s.mu.Lock()
-		s.releaseHoldLocked(r, h, mine)
+		if h.turn == mine {
+			s.releaseHoldLocked(r, h)
+		}
 		s.mu.Unlock()
 		s.dispatch()
 	})
 }
 
-// releaseHoldLocked lets the notice go if no read came since; what was given out
-// can still be acked.
-func (s *Service) releaseHoldLocked(r *record, h *handout, turn uint64) {
-	if r.handout != h || h.turn != turn || !h.claim {
+// lostLocked takes an answer out of its hold, which ends with the last one.
+func (s *Service) lostLocked(r *record, h *handout, epoch uint64) {
+	if h.epoch != epoch {
+		return
+	}
+	if h.standing--; h.standing == 0 {
+		s.releaseHoldLocked(r, h)
+	}
+}
+
+// releaseHoldLocked lets the notice go; what was given out can still be acked.
+func (s *Service) releaseHoldLocked(r *record, h *handout) {
+	if r.handout != h || !h.claim {
 		return
 	}
 	h.claim = false
+	h.hold.Stop()
 	s.dropClaimLocked(r)
 }
 

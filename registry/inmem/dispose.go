@@ -2,6 +2,8 @@ package inmem
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"afoot/registry"
@@ -69,14 +71,19 @@ func (s *Service) dispose(a *agent, quiet <-chan struct{}, reason string) {
 	case <-bound.C:
 		s.cfg.Logger.Warn("a start did not return while its agent was disposed", "agent", a.owner.Agent)
 	}
-	s.mu.Lock()
-	mine := s.ownedLocked(a)
-	s.mu.Unlock()
-	s.teardown(mine, reason, false)
+	for more := true; more; { // again for a start that returned meanwhile
+		s.mu.Lock()
+		mine := s.ownedLocked(a)
+		s.mu.Unlock()
+		s.teardown(mine, reason, false)
+		s.mu.Lock()
+		more = slices.ContainsFunc(s.ownedLocked(a), (*record).live)
+		a.gone = !more
+		s.mu.Unlock()
+	}
 
 	s.mu.Lock()
-	a.gone = true
-	mine = s.ownedLocked(a)
+	mine := s.ownedLocked(a)
 	for _, r := range mine {
 		s.removeLocked(r)
 	}
@@ -182,22 +189,24 @@ func (s *Service) shutdown(quiet <-chan struct{}) {
 		s.cfg.Logger.Warn("a start did not return while the daemon shut down")
 	}
 	s.mu.Lock()
-	var all []*record
-	for _, r := range s.records {
-		all = append(all, r)
-	}
 	for _, a := range s.agents {
 		if a.timer != nil {
 			a.timer.Stop()
 		}
 	}
+	all := slices.Collect(maps.Values(s.records))
 	s.mu.Unlock()
-	s.teardown(all, registry.DetailShutdown, true)
+	for len(all) > 0 { // again for a start that returned meanwhile
+		s.teardown(all, registry.DetailShutdown, true)
+		s.mu.Lock()
+		all = slices.DeleteFunc(slices.Collect(maps.Values(s.records)), func(r *record) bool { return !r.live() })
+		s.mu.Unlock()
+	}
 	s.disposals.Wait()
 	s.mu.Lock()
 	for _, r := range s.records {
 		s.dropHandoutLocked(r)
 	}
+	close(s.closed) // under the lock: a late start sees it, or was seen
 	s.mu.Unlock()
-	close(s.closed)
 }

@@ -4,11 +4,23 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding/unicode"
+
 	"afoot/registry"
 )
 
-// validText is what a final output is kept as, so that its bytes can be paged.
-func validText(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
+// validText is what a final output is kept as, so that its bytes can be paged:
+// one U+FFFD per maximal invalid subpart.
+func validText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	text, err := unicode.UTF8.NewDecoder().String(s)
+	if err != nil { // the decoder replaces, it does not fail
+		return strings.ToValidUTF8(s, string(utf8.RuneError))
+	}
+	return text
+}
 
 // page gives a piece of output: a stream's by its producer, a final output by
 // the same rules.

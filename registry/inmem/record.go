@@ -43,6 +43,8 @@ type record struct {
 	removed bool
 }
 
+func (r *record) live() bool { return !r.snap.Status.Terminal() }
+
 // bucket counts what a limit bounds: live tasks, and starts under way.
 type bucket struct {
 	live, starting int

@@ -220,9 +220,22 @@ func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.
 	s.applyLocked(l)
 	room.started()
 	s.total.started()
+	ending := s.shut || got.agent != nil && got.agent.disposing
 	s.mu.Unlock()
 	s.dispatch()
+	if ending { // whoever ends the owner may have looked already
+		_, _, _ = s.cancel(r, "its owner was ending while it started", !s.isShut())
+	}
 	return v.fill(), nil
+}
+
+func (s *Service) isShut() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 func (s *Service) lateLocked(a *agent) error {
