@@ -316,11 +316,11 @@ func TestH6PendingNoticesComeOnce(t *testing.T) {
 		events := c.subscribe(t, "", "")
 		told := events.done(t, n)
 		require.Equal(t, want, ids(t, told))
-		events.cut()
+		events.leave(t, c)
 
 		again := c.subscribe(t, "", told[n-1].id)
 		require.Empty(t, again.quiet(t, c), "not again with its id")
-		again.cut()
+		again.leave(t, c)
 		fresh := c.subscribe(t, "", "")
 		require.Empty(t, fresh.quiet(t, c), "written once: no longer pending")
 		fresh.cut()

@@ -123,7 +123,7 @@ func TestI2IdsThatCannotBePlaced(t *testing.T) {
 	events := c.subscribe(t, "", "")
 	c.ends(t, 3)
 	epoch, n := events.done(t, 3)[2].number(t)
-	events.cut()
+	events.leave(t, c)
 	for name, id := range map[string]string{
 		"too large":         fmt.Sprintf("%s-%d", epoch, n+1000000),
 		"beyond 64 bits":    epoch + "-99999999999999999999999",
@@ -156,7 +156,7 @@ func TestI2IdsThatCannotBePlaced(t *testing.T) {
 			require.NotEmpty(t, data.Reason)
 			require.Equal(t, pending, ids(t, again.quiet(t, c)), "then what is pending, then live")
 			require.Len(t, again.all("gap"), 1)
-			again.cut()
+			again.leave(t, c)
 		})
 	}
 }
@@ -180,7 +180,7 @@ func TestI2EvictedId(t *testing.T) {
 	}
 	require.NoError(t, g.Wait())
 	told := events.await(t, 60*time.Second, kept+20, "task.done")
-	events.cut()
+	events.leave(t, c)
 
 	old := c.subscribe(t, "", told[2].id)
 	require.Equal(t, "gap", old.await(t, 5*time.Second, 1, "gap", "task.done")[0].name)
@@ -400,13 +400,13 @@ func TestI1ResumeOfOneAgent(t *testing.T) {
 	events := session.subscribe(t, "agent="+one.agent, "")
 	told := events.done(t, 4)
 	require.Equal(t, ofOne, ids(t, told))
-	events.cut()
+	events.leave(t, session)
 	ofOne = append(ofOne, one.ends(t, 1)...)
 	ofTwo = append(ofTwo, two.ends(t, 1)...)
 	again := session.subscribe(t, "agent="+one.agent, told[1].id)
 	require.Equal(t, ofOne[2:], ids(t, again.quiet(t, one)))
 	require.Empty(t, again.all("gap"))
-	again.cut()
+	again.leave(t, session)
 	watch := session.subscribe(t, "observe=true&agent="+two.agent, "")
 	require.Equal(t, ofTwo, ids(t, watch.done(t, 3)))
 	watch.cut()

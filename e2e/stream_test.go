@@ -140,6 +140,17 @@ func (s *stream) cut() {
 	<-s.ended
 }
 
+// leave cuts the stream once the daemon has written something behind the last
+// notice that came, and so has recorded that one as written: who leaves at once may
+// get it again. The later event is the change of an unowned task.
+func (s *stream) leave(t *testing.T, c *client) {
+	t.Helper()
+	before := len(s.all("tasks.changed"))
+	c.d.anyone().start(t, "true")
+	s.await(t, 10*time.Second, before+1, "tasks.changed")
+	s.cut()
+}
+
 // all gives the events with one of names so far, all of them without names.
 func (s *stream) all(names ...string) []event {
 	s.mu.Lock()
