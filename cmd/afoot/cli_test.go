@@ -219,6 +219,7 @@ func TestOpenPrintsALink(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.serve("--link")
+	r.eventually("the link is printed", func() bool { return strings.Contains(r.out.String(), "works once") })
 	require.Regexp(t, `the page: http://127\.0\.0\.1:\d+/#code=\S+`, r.out.String())
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/#code=\S+\n$`, r.ok("open"))
 }

@@ -41,7 +41,7 @@ func newRig(t *testing.T, env ...string) *rig {
 	}
 	// Without GORACE every command under the race detector ends a second late.
 	r.env = append(r.env, asCommand+"=1", "GORACE=atexit_sleep_ms=0", "HOME="+home,
-		"AFOOT_STATE_DIR="+r.state, "AFOOT_ADDR=127.0.0.1:0", "AFOOT_KILL_GRACE=500ms", "AFOOT_LOG_LEVEL=warn")
+		"AFOOT_STATE_DIR="+r.state, "AFOOT_ADDR=127.0.0.1:0", "AFOOT_LOG_LEVEL=warn")
 	r.env = append(r.env, env...)
 	return r
 }

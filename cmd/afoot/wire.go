@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"afoot/api"
@@ -37,6 +38,8 @@ type house struct {
 	api       *api.API
 	handler   http.Handler
 	tls       *tls.Config // nil without TLS
+	// leaving says that a shutdown has begun.
+	leaving atomic.Bool
 }
 
 // buildHouse makes the rooms from the ground up. On error nothing stays behind.
@@ -82,6 +85,7 @@ func buildHouse(cfg *Config, log *slog.Logger) (h *house, err error) {
 		Version:      api.VersionInfo{Version: version.Version, Commit: version.Commit, Date: version.Date, Go: version.Go},
 		Logger:       log,
 		Counts:       h.service.Counts,
+		Ready:        h.ready,
 		WaitDefault:  cfg.WaitDefault,
 		WaitMax:      cfg.WaitMax,
 		WriteTimeout: cfg.WriteTimeout,
@@ -176,10 +180,19 @@ func forgetOutput(dir string) error {
 	return nil
 }
 
+// ready says why no work can be started.
+func (h *house) ready() error {
+	if h.leaving.Load() {
+		return errors.New("shutting down")
+	}
+	return nil
+}
+
 // quiet ends what callers wait for: streams get a last event, then tasks are
 // stopped, which answers the waits. What ended tasks left running is stopped
 // meanwhile, so that all of it takes one grace and not two.
 func (h *house) quiet(ctx context.Context) error {
+	h.leaving.Store(true)
 	err := h.hub.Close(ctx, "shutdown")
 	leftovers := make(chan error, 1)
 	go func() { leftovers <- h.bash.Close(ctx) }()
