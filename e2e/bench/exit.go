@@ -126,29 +126,33 @@ func (l *listener) endToNotice() (float64, error) {
 	return since(r.Text, now)
 }
 
-// notice gives the moment in which a task's notice was read in full.
+// notice gives the moment in which a task's notice was read in full: at the empty
+// line behind it.
 func (l *listener) notice(id string) (time.Time, error) {
-	name := ""
+	name, data := "", ""
 	for {
 		line, err := l.lines.ReadString('\n')
 		if err != nil {
 			return time.Time{}, err
 		}
 		now := time.Now()
-		line = strings.TrimSpace(line)
-		if event, ok := strings.CutPrefix(line, "event:"); ok {
-			name = strings.TrimSpace(event)
-		}
-		data, ok := strings.CutPrefix(line, "data:")
-		if !ok || name != "task.done" {
-			continue
-		}
-		var n struct{ Task task }
-		if err := json.Unmarshal([]byte(data), &n); err != nil {
-			return time.Time{}, err
-		}
-		if n.Task.ID == id {
-			return now, nil
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		switch field {
+		case "event":
+			name = strings.TrimSpace(value)
+		case "data":
+			data = value
+		case "":
+			var n struct{ Task task }
+			if name == "task.done" {
+				if err := json.Unmarshal([]byte(data), &n); err != nil {
+					return time.Time{}, err
+				}
+			}
+			if n.Task.ID == id {
+				return now, nil
+			}
+			name, data = "", ""
 		}
 	}
 }

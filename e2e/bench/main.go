@@ -33,7 +33,6 @@ const floorArg = "floor-server"
 type options struct {
 	bin   string
 	quick bool
-	pprof bool
 }
 
 // pick gives the full or the quick size of something.
@@ -86,14 +85,13 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	flags.StringVar(&o.bin, "bin", "bin/afoot", "the daemon's binary")
 	flags.BoolVar(&o.quick, "quick", false, "a short run: small counts, wide spread")
 	flags.StringVar(&only, "only", "", "cases to run, by name and comma")
-	usage := "the cases:"
-	for _, c := range cases() {
-		usage += fmt.Sprintf("\n  %-8s %s", c.name, c.about)
-	}
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "bench measures the daemon against plain Go.")
 		flags.PrintDefaults()
-		fmt.Fprintln(flags.Output(), usage)
+		fmt.Fprintln(flags.Output(), "the cases:")
+		for _, c := range cases() {
+			fmt.Fprintf(flags.Output(), "  %-8s %s\n", c.name, c.about)
+		}
 	}
 	if err := flags.Parse(args); err != nil {
 		return err

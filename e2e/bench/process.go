@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -33,7 +32,7 @@ type server struct {
 
 // startDaemon starts the binary under test with a state directory of its own and
 // limits that the cases need.
-func startDaemon(ctx context.Context, o options, env ...string) (*server, error) {
+func startDaemon(ctx context.Context, o options) (*server, error) {
 	dir, err := os.MkdirTemp("", "afoot-bench-")
 	if err != nil {
 		return nil, err
@@ -64,7 +63,6 @@ func startDaemon(ctx context.Context, o options, env ...string) (*server, error)
 	}
 	s.cmd.Env = append(s.cmd.Env, "AFOOT_ADDR="+addr, "AFOOT_STATE_DIR="+filepath.Join(dir, "state"), "AFOOT_WORKDIR="+dir,
 		"AFOOT_JWT_SECRET_FILE="+secret, "AFOOT_MAX_TASKS_PER_OWNER=1000", "AFOOT_MAX_TASKS=20000")
-	s.cmd.Env = append(s.cmd.Env, env...)
 	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir = log, log, dir
 	err = s.launch()
 	err = errors.Join(err, log.Close())
@@ -212,10 +210,4 @@ func freeAddr() (string, error) {
 	}
 	addr := l.Addr().String()
 	return addr, l.Close()
-}
-
-// drain reads a body to its end, so that the connection is used again.
-func drain(body io.ReadCloser) error {
-	_, err := io.Copy(io.Discard, body)
-	return errors.Join(err, body.Close())
 }
