@@ -66,6 +66,7 @@ func TestConformance(t *testing.T) {
 		{"DELETE", "/tasks/bash-1", ""},
 		{"GET", "/tasks/bash-1/output", ""},
 		{"POST", "/tasks/bash-1/ack", `{"nextOffset":0}`},
+		{"POST", "/tasks/bash-1/input", `{"data":"x"}`},
 		{"GET", "/tasks/bash-1/log", ""},
 		{"GET", "/events", ""},
 		{"POST", "/agents", "{}"},
@@ -141,6 +142,7 @@ func TestConformance(t *testing.T) {
 	w.call("HEAD", "/tasks/bash-2/output", "").ok(200)
 	w.call("POST", "/tasks/bash-2/ack", `{"nextOffset":10}`).ok(204)
 	w.call("POST", "/tasks/bash-2/ack", `{"nextOffset":11}`).ok(409)
+	w.call("POST", "/tasks/bash-1/input", `{"data":"x","close":true}`).ok(409)
 	w.get("/tasks/bash-2/log").ok(200)
 	w.call("HEAD", "/tasks/bash-2/log", "").ok(200)
 	w.get("/tasks/bash-2/log?follow=true").ok(200)

@@ -30,6 +30,13 @@ func (f *faulty) Start(ctx context.Context, c registry.Caller, req registry.Star
 	return f.Service.Start(ctx, c, req)
 }
 
+func (f *faulty) Get(ctx context.Context, c registry.Caller, id registry.ID) (registry.Snapshot, error) {
+	if err := f.fault(); err != nil {
+		return registry.Snapshot{}, err
+	}
+	return f.Service.Get(ctx, c, id)
+}
+
 func (f *faulty) Describe(ctx context.Context, c registry.Caller, id registry.ID) (registry.Description, error) {
 	if err := f.fault(); err != nil {
 		return registry.Description{}, err

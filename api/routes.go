@@ -27,6 +27,7 @@ func (a *API) routes() http.Handler {
 	m.Delete("/tasks/{id}", choose(acting(auth.TasksWrite, a.killTask)))
 	look("/tasks/{id}/output", acting(auth.TasksRead, a.readOutput))
 	m.Post("/tasks/{id}/ack", choose(acting(auth.TasksWrite, a.ackOutput)))
+	m.Post("/tasks/{id}/input", choose(acting(auth.TasksWrite, a.sendInput)))
 	look("/tasks/{id}/log", acting(auth.TasksRead, a.getLog))
 
 	look("/events", acting(auth.TasksRead, a.streamEvents))

@@ -92,6 +92,7 @@ func TestFence(t *testing.T) {
 			{"GET", "/output?wait=true", ""},
 			{"GET", "/output?offset=0", ""},
 			{"POST", "/ack", `{"nextOffset":0}`},
+			{"POST", "/input", `{"data":"x"}`},
 			{"GET", "/log", ""},
 			{"GET", "/log?follow=true", ""},
 			{"DELETE", "", ""},
@@ -137,4 +138,19 @@ func TestRefusedKill(t *testing.T) {
 	s := w.snapshot("bash-1")
 	w.is.Equal(registry.StatusRunning, s.Status)
 	w.is.False(s.Reported)
+}
+
+func TestInput(t *testing.T) {
+	w := newWorld(t)
+	w.start(registrytest.Script{})
+	w.ended("a")
+	for _, c := range []struct{ id, says string }{{"bash-1", "closed"}, {"bash-2", "[status: completed, exit code: 0]"}} {
+		for _, body := range []string{`{"data":"x"}`, `{"data":""}`, `{"dataBase64":"eA=="}`, `{"close":true}`, `{"data":"x","close":true}`} {
+			p := w.call(http.MethodPost, "/tasks/"+c.id+"/input", body).refused(http.StatusConflict, "conflict")
+			w.is.Contains(p.Detail, c.says)
+		}
+	}
+	for _, body := range []string{`{}`, `{"close":false}`, `{"data":"x","dataBase64":"eA=="}`, `{"dataBase64":"%"}`, `{"data":1}`, `{"data":null}`, `{"bytes":"x"}`} {
+		w.call(http.MethodPost, "/tasks/bash-1/input", body).refused(http.StatusBadRequest, "invalid")
+	}
 }

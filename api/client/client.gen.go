@@ -320,6 +320,16 @@ type Health struct {
 // HealthStatus defines model for Health.Status.
 type HealthStatus string
 
+// InputRequest Either `data` or `dataBase64`, or `close` alone.
+type InputRequest struct {
+	// Close Close the input behind the data.
+	Close *bool   `json:"close,omitempty"`
+	Data  *string `json:"data,omitempty"`
+
+	// DataBase64 Standard base64, for bytes that are not text.
+	DataBase64 *string `json:"dataBase64,omitempty"`
+}
+
 // KillOutcome defines model for KillOutcome.
 type KillOutcome string
 
@@ -735,6 +745,12 @@ type AckOutputParams struct {
 	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
 }
 
+// SendInputParams defines parameters for SendInput.
+type SendInputParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
+
 // GetLogParams defines parameters for GetLog.
 type GetLogParams struct {
 	// Follow Stream until the end.
@@ -782,6 +798,9 @@ type StartTaskJSONRequestBody = StartTask
 
 // AckOutputJSONRequestBody defines body for AckOutput for application/json ContentType.
 type AckOutputJSONRequestBody = AckRequest
+
+// SendInputJSONRequestBody defines body for SendInput for application/json ContentType.
+type SendInputJSONRequestBody = InputRequest
 
 // AsSnapshot returns the union data inside the StartResult as a Snapshot
 func (t StartResult) AsSnapshot() (Snapshot, error) {
@@ -1162,6 +1181,26 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /tasks/{id}/ack (the `AckOutput` operationId).
 	AckOutput(ctx context.Context, id TaskId, params *AckOutputParams, body AckOutputJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SendInputWithBody Write to a task's standard input
+	//
+	// No kind of task reads input yet, so that each well-formed call about one's own
+	// task is `conflict`: its standard input is closed, or it has ended.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /tasks/{id}/input (the `SendInput` operationId).
+	SendInputWithBody(ctx context.Context, id TaskId, params *SendInputParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SendInput Write to a task's standard input
+	//
+	// No kind of task reads input yet, so that each well-formed call about one's own
+	// task is `conflict`: its standard input is closed, or it has ended.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /tasks/{id}/input (the `SendInput` operationId).
+	SendInput(ctx context.Context, id TaskId, params *SendInputParams, body SendInputJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetLog The raw bytes
 	//
@@ -1571,6 +1610,46 @@ func (c *Client) AckOutputWithBody(ctx context.Context, id TaskId, params *AckOu
 // Corresponds with POST /tasks/{id}/ack (the `AckOutput` operationId).
 func (c *Client) AckOutput(ctx context.Context, id TaskId, params *AckOutputParams, body AckOutputJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewAckOutputRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SendInputWithBody Write to a task's standard input
+//
+// No kind of task reads input yet, so that each well-formed call about one's own
+// task is `conflict`: its standard input is closed, or it has ended.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /tasks/{id}/input (the `SendInput` operationId).
+func (c *Client) SendInputWithBody(ctx context.Context, id TaskId, params *SendInputParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSendInputRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SendInput Write to a task's standard input
+//
+// No kind of task reads input yet, so that each well-formed call about one's own
+// task is `conflict`: its standard input is closed, or it has ended.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /tasks/{id}/input (the `SendInput` operationId).
+func (c *Client) SendInput(ctx context.Context, id TaskId, params *SendInputParams, body SendInputJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSendInputRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2509,6 +2588,68 @@ func NewAckOutputRequestWithBody(server string, id TaskId, params *AckOutputPara
 	return req, nil
 }
 
+// NewSendInputRequest calls the generic SendInput builder with application/json body
+func NewSendInputRequest(server string, id TaskId, params *SendInputParams, body SendInputJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSendInputRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewSendInputRequestWithBody constructs an http.Request for the SendInput method, with any body, and a specified content type
+func NewSendInputRequestWithBody(server string, id TaskId, params *SendInputParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tasks/%s/input", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.AfootAgent != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Afoot-Agent", *params.AfootAgent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Afoot-Agent", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewGetLogRequest constructs an http.Request for the GetLog method
 func NewGetLogRequest(server string, id TaskId, params *GetLogParams) (*http.Request, error) {
 	var err error
@@ -2992,6 +3133,26 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /tasks/{id}/ack (the `AckOutput` operationId).
 	AckOutputWithResponse(ctx context.Context, id TaskId, params *AckOutputParams, body AckOutputJSONRequestBody, reqEditors ...RequestEditorFn) (*AckOutputResponse, error)
+
+	// SendInputWithBodyWithResponse Write to a task's standard input
+	//
+	// No kind of task reads input yet, so that each well-formed call about one's own
+	// task is `conflict`: its standard input is closed, or it has ended.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /tasks/{id}/input (the `SendInput` operationId).
+	SendInputWithBodyWithResponse(ctx context.Context, id TaskId, params *SendInputParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SendInputResponse, error)
+
+	// SendInputWithResponse Write to a task's standard input
+	//
+	// No kind of task reads input yet, so that each well-formed call about one's own
+	// task is `conflict`: its standard input is closed, or it has ended.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /tasks/{id}/input (the `SendInput` operationId).
+	SendInputWithResponse(ctx context.Context, id TaskId, params *SendInputParams, body SendInputJSONRequestBody, reqEditors ...RequestEditorFn) (*SendInputResponse, error)
 
 	// GetLogWithResponse The raw bytes
 	//
@@ -3795,6 +3956,40 @@ func (r AckOutputResponse) ContentType() string {
 	return ""
 }
 
+type SendInputResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r SendInputResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SendInputResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SendInputResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SendInputResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // GetLogResponse200Headers the declared response headers of an HTTP 200 response for GetLog
 type GetLogResponse200Headers struct {
 	AcceptRanges      string
@@ -4275,6 +4470,38 @@ func (c *ClientWithResponses) AckOutputWithResponse(ctx context.Context, id Task
 		return nil, err
 	}
 	return ParseAckOutputResponse(rsp)
+}
+
+// SendInputWithBodyWithResponse Write to a task's standard input
+//
+// No kind of task reads input yet, so that each well-formed call about one's own
+// task is `conflict`: its standard input is closed, or it has ended.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /tasks/{id}/input (the `SendInput` operationId).
+func (c *ClientWithResponses) SendInputWithBodyWithResponse(ctx context.Context, id TaskId, params *SendInputParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SendInputResponse, error) {
+	rsp, err := c.SendInputWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSendInputResponse(rsp)
+}
+
+// SendInputWithResponse Write to a task's standard input
+//
+// No kind of task reads input yet, so that each well-formed call about one's own
+// task is `conflict`: its standard input is closed, or it has ended.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /tasks/{id}/input (the `SendInput` operationId).
+func (c *ClientWithResponses) SendInputWithResponse(ctx context.Context, id TaskId, params *SendInputParams, body SendInputJSONRequestBody, reqEditors ...RequestEditorFn) (*SendInputResponse, error) {
+	rsp, err := c.SendInput(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSendInputResponse(rsp)
 }
 
 // GetLogWithResponse The raw bytes
@@ -4983,6 +5210,22 @@ func ParseAckOutputResponse(rsp *http.Response) (*AckOutputResponse, error) {
 			headers.XRequestId = value
 		}
 		response.Headers204 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseSendInputResponse parses an HTTP response from a SendInputWithResponse call
+func ParseSendInputResponse(rsp *http.Response) (*SendInputResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SendInputResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
 	}
 
 	return response, nil

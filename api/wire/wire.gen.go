@@ -311,6 +311,16 @@ type Health struct {
 // HealthStatus defines model for Health.Status.
 type HealthStatus string
 
+// InputRequest Either `data` or `dataBase64`, or `close` alone.
+type InputRequest struct {
+	// Close Close the input behind the data.
+	Close *bool   `json:"close,omitempty"`
+	Data  *string `json:"data,omitempty"`
+
+	// DataBase64 Standard base64, for bytes that are not text.
+	DataBase64 *string `json:"dataBase64,omitempty"`
+}
+
 // KillOutcome defines model for KillOutcome.
 type KillOutcome string
 
@@ -726,6 +736,12 @@ type AckOutputParams struct {
 	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
 }
 
+// SendInputParams defines parameters for SendInput.
+type SendInputParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
+
 // GetLogParams defines parameters for GetLog.
 type GetLogParams struct {
 	// Follow Stream until the end.
@@ -773,6 +789,9 @@ type StartTaskJSONRequestBody = StartTask
 
 // AckOutputJSONRequestBody defines body for AckOutput for application/json ContentType.
 type AckOutputJSONRequestBody = AckRequest
+
+// SendInputJSONRequestBody defines body for SendInput for application/json ContentType.
+type SendInputJSONRequestBody = InputRequest
 
 // AsSnapshot returns the union data inside the StartResult as a Snapshot
 func (t StartResult) AsSnapshot() (Snapshot, error) {
