@@ -149,6 +149,7 @@ func (r *run) settleTree(l *live) []proc.Member {
 // retire gives back what only a running command needs.
 func (r *run) retire(l *live, pumpErr error, left []proc.Member) {
 	logger := r.producer.logger
+	r.log.End() // first: the sink needs a descriptor
 	if pumpErr == nil {
 		_ = l.pipe.Close()
 	} else {
@@ -159,7 +160,6 @@ func (r *run) retire(l *live, pumpErr error, left []proc.Member) {
 			logger.Warn("the pipe of a leftover can't be kept", "error", err.Error())
 		}
 	}
-	r.log.End()
 	if len(left) > 0 {
 		r.mark(func() { r.ghosts = &ghosts{tree: l.process.Tree(), gone: make(chan struct{})} })
 		if r.producer.haunt(r) {

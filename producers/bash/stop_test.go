@@ -72,7 +72,7 @@ func (k *task) lines() (n int) {
 }
 
 func TestA5EscalationOutlivesTheLeader(t *testing.T) {
-	task := newStand(t).run(`bash -c 'trap "" TERM; echo $$; exec sleep 306' & trap 'exit 0' TERM; wait`)
+	task := newStand(t).run(`trap 'exit 0' TERM; bash -c 'trap "" TERM; echo $$; exec sleep 306' & wait`)
 	task.has("\n")
 	begun := time.Now()
 	require.NoError(t, task.Cancel(""))

@@ -156,7 +156,7 @@ func TestStopReachesEveryGroupOfTheSession(t *testing.T) {
 		{"A4 sequence", `sleep 302 & echo $!; sleep 303 & echo $!; echo $$; wait; echo after`, 3, 0, time.Second, Exit{Signal: syscall.SIGTERM}},
 		{"A4 pipe", `sleep 304 | (echo $BASHPID; exec cat)`, 1, 0, time.Second, Exit{Signal: syscall.SIGTERM}},
 		{"A4 subshell", `(echo $BASHPID; sleep 305; true); true`, 1, 0, time.Second, Exit{Signal: syscall.SIGTERM}},
-		{"A5", `bash -c 'trap "" TERM; echo $$; exec sleep 306' & trap 'exit 0' TERM; wait; wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{}},
+		{"A5", `trap 'exit 0' TERM; bash -c 'trap "" TERM; echo $$; exec sleep 306' & wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{}},
 		{"leader ignores TERM", `trap "" TERM; echo $$; sleep 320; sleep 320`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGKILL}},
 		{"job control", `set -m; sleep 321 & echo $!; (trap "" TERM; echo $BASHPID; sleep 322; sleep 322) & wait`, 2, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGTERM}},
 		{"stopped", `sleep 323 & kill -STOP $!; echo $!; wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGTERM}},
