@@ -32,7 +32,7 @@ func TestErrorf(t *testing.T) {
 	e := registry.Errorf(registry.CodeInvalid, "field %q is %d", "limit", 0)
 	require.Equal(t, `field "limit" is 0`, e.Message)
 	require.Equal(t, `invalid: field "limit" is 0`, e.Error())
-	require.Nil(t, e.Unwrap())
+	require.NoError(t, e.Unwrap())
 	require.Zero(t, e.RetryAfter)
 	require.Empty(t, e.Limit)
 }

@@ -29,7 +29,7 @@ func agentCases() []testCase {
 
 func agentOpened(w *world) {
 	lease := 90 * time.Second
-	a, err := w.OpenAgent(w.ctx, alice(), registry.AgentOptions{Label: ptr("the reviewer"), Lease: &lease})
+	a, err := w.OpenAgent(w.ctx, alice(), registry.AgentOptions{Label: new("the reviewer"), Lease: &lease})
 	w.is.NoError(err)
 	w.is.Regexp(`^agent-[1-9][0-9]*$`, a.ID)
 	w.is.Equal(registry.Agent{ID: a.ID, Label: "the reviewer", Lease: lease}, a)

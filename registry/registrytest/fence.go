@@ -99,7 +99,7 @@ func fenceForeign(w *world) {
 	ended.Complete("")
 	w.settled()
 	w.takeExplicit(ended)
-	events, before := w.log.all(), []registry.Snapshot{w.get(live), w.get(ended)}
+	events, liveBefore, endedBefore := w.log.all(), w.get(live), w.get(ended)
 
 	for _, c := range []registry.Caller{bob(), w.open(bob(), 0), nobody()} {
 		w.fenced(c, registry.CodeForeignTask, live.ID, ended.ID)
@@ -107,7 +107,8 @@ func fenceForeign(w *world) {
 	}
 	w.settled()
 	w.is.Equal(events, w.log.all())
-	w.is.Equal(before, []registry.Snapshot{w.get(live), w.get(ended)})
+	w.is.Equal(liveBefore, w.get(live))
+	w.is.Equal(endedBefore, w.get(ended))
 	w.is.Empty(live.Cancels())
 	w.is.Zero(ended.Discards())
 	w.is.Equal("secret", w.take(live).Text)

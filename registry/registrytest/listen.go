@@ -166,7 +166,7 @@ func doneCallsBack(w *world) {
 
 func changeCallsBack(w *world) {
 	var lists []int
-	w.OnChange(registry.AllOwners(), func(c registry.Change) {
+	w.OnChange(registry.AllOwners(), func(registry.Change) {
 		l, err := w.List(w.ctx, alice(), registry.ListOptions{})
 		if err != nil {
 			return

@@ -108,7 +108,7 @@ func lookDropped(w *world) {
 	work := w.start(alice(), Script{})
 	work.Output.Append("0123456789")
 	work.Output.Drop(6)
-	for offset := int64(0); offset <= 6; offset++ {
+	for offset := range int64(7) {
 		r := w.look(work, offset, registry.LookOptions{})
 		w.is.Equal("6789", r.Text)
 		w.is.EqualValues(6, r.Offset)
@@ -141,14 +141,14 @@ func lookTinyPages(w *world) {
 
 func lookLimit(w *world) {
 	work := w.start(alice(), Script{})
-	work.Output.Append(strings.Repeat("x", registry.MaxPageBytes+10))
-	w.is.Len(w.look(work, 0, registry.LookOptions{LimitBytes: 7}).Text, 7)
-	for _, limit := range []int64{0, registry.MaxPageBytes, registry.MaxPageBytes + 1, 1 << 60} {
-		r := w.look(work, 0, registry.LookOptions{LimitBytes: limit})
-		w.is.Len(r.Text, registry.MaxPageBytes)
-		w.is.EqualValues(registry.MaxPageBytes, r.NextOffset)
+	work.Output.Append("0123456789")
+	for limit, want := range []string{"0123456789", "0", "01", "012"} {
+		w.is.Equal(want, w.look(work, 0, registry.LookOptions{LimitBytes: int64(limit)}).Text)
 	}
-	w.is.EqualValues(registry.MaxPageBytes, work.Output.WidestPage())
+	for _, limit := range []int64{0, registry.MaxPageBytes, registry.MaxPageBytes + 1, 1 << 60} {
+		w.look(work, 0, registry.LookOptions{LimitBytes: limit})
+	}
+	w.is.EqualValues(registry.MaxPageBytes, work.Output.WidestPage(), "larger limits are clamped")
 }
 
 func lookEOF(w *world) {

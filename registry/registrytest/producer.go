@@ -3,6 +3,7 @@ package registrytest
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -65,9 +66,9 @@ func (p *Producer) Starts() int {
 func (p *Producer) Work(id registry.ID) *Work {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := len(p.works) - 1; i >= 0; i-- {
-		if p.works[i].ID == id {
-			return p.works[i]
+	for _, w := range slices.Backward(p.works) {
+		if w.ID == id {
+			return w
 		}
 	}
 	return nil

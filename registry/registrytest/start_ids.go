@@ -164,20 +164,16 @@ func goneOrUnknown(w *world) {
 		work.Complete("")
 		w.is.NoError(w.Purge(w.ctx, alice(), work.ID))
 	}
-	for id, code := range map[registry.ID]registry.Code{
-		"job-2": registry.CodeGone, "job-3": registry.CodeGone,
-		"job-0": registry.CodeUnknownTask, "job-4": registry.CodeUnknownTask,
-		"other-1": registry.CodeUnknownTask, "job": registry.CodeUnknownTask,
-		"job-": registry.CodeUnknownTask, "": registry.CodeUnknownTask,
-		"-2": registry.CodeUnknownTask, "2": registry.CodeUnknownTask,
-		"job-02": registry.CodeUnknownTask, "job-+2": registry.CodeUnknownTask,
-		"job--2": registry.CodeUnknownTask, "job-2 ": registry.CodeUnknownTask,
-		"JOB-2": registry.CodeUnknownTask, "job-2x": registry.CodeUnknownTask,
-		"job-0x2":                  registry.CodeUnknownTask,
-		"job-18446744073709551615": registry.CodeUnknownTask,
-		"job-18446744073709551616": registry.CodeUnknownTask,
-		"job-18446744073709551618": registry.CodeUnknownTask,
-	} {
+	w.codes(registry.CodeGone, "job-2", "job-3")
+	w.codes(registry.CodeUnknownTask, "job-0", "job-4", "other-1", "job", "job-", "", "-2", "2",
+		"job-02", "job-+2", "job--2", "job-2 ", "JOB-2", "job-2x", "job-0x2", "job-18446744073709551615",
+		"job-18446744073709551616", "job-18446744073709551618")
+}
+
+// codes asserts how a look at some ids is refused, whoever looks.
+func (w *world) codes(code registry.Code, ids ...registry.ID) {
+	w.t.Helper()
+	for _, id := range ids {
 		for _, c := range []registry.Caller{alice(), bob(), nobody()} {
 			_, err := w.Get(w.ctx, c, id)
 			w.is.Equal(code, registry.CodeOf(err), "id %q", id)

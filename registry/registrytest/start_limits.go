@@ -30,7 +30,7 @@ func (w *world) full(err error, variable string) {
 	w.t.Helper()
 	w.refused(err, registry.CodeLimitReached)
 	var e *registry.Error
-	w.is.True(errors.As(err, &e))
+	w.is.ErrorAs(err, &e)
 	w.is.Equal(variable, e.Limit, "the error names the limit")
 }
 

@@ -58,8 +58,8 @@ func defaultOwner(w *world) {
 
 func launchFacts(w *world) {
 	request := w.request(Script{})
-	request.Spec.Label = ptr("mine")
-	request.Spec.OutputLimitBytes = ptr(int64(100))
+	request.Spec.Label = new("mine")
+	request.Spec.OutputLimitBytes = new(int64(100))
 	started, err := w.Start(w.ctx, alice(), request)
 	w.is.NoError(err)
 	work := w.jobs.Work(started.Snapshot.ID)
@@ -75,7 +75,7 @@ func launchFacts(w *world) {
 
 func starterCallsBack(w *world) {
 	var listed int
-	work := w.start(alice(), Script{Start: func(ctx context.Context, work *Work) error {
+	work := w.start(alice(), Script{Start: func(ctx context.Context, _ *Work) error {
 		l, err := w.List(ctx, alice(), registry.ListOptions{})
 		listed = len(l.Tasks)
 		return err

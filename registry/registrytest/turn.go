@@ -165,7 +165,7 @@ func turnTwoWaits(w *world) {
 func (w *world) eitherFirst(a, b *call[*registry.Delivery]) (*registry.Delivery, *call[*registry.Delivery]) {
 	w.t.Helper()
 	w.settled()
-	w.is.True(a.returned() != b.returned(), "exactly one read must have its turn")
+	w.is.NotEqual(a.returned(), b.returned(), "exactly one read must have its turn")
 	if b.returned() {
 		a, b = b, a
 	}

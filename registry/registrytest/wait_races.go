@@ -73,8 +73,8 @@ func leftJustBefore(w *world) {
 }
 
 // answers takes the answers of reads one after another, each when its turn has
-// come, and counts them. Reads that were left may end with the context's error.
-func (w *world) answers(calls []*call[*registry.Delivery], each func(i int, d *registry.Delivery)) (n int) {
+// come. Reads that were left may end with the context's error.
+func (w *world) answers(calls []*call[*registry.Delivery], each func(i int, d *registry.Delivery)) {
 	w.t.Helper()
 	over := make([]bool, len(calls))
 	for left := len(calls); left > 0; {
@@ -88,14 +88,12 @@ func (w *world) answers(calls []*call[*registry.Delivery], each func(i int, d *r
 			left--
 			if d, err := c.result(); err == nil {
 				each(i, d)
-				n++
 			} else {
 				w.is.ErrorIs(err, context.Canceled)
 			}
 		}
 		w.is.Less(left, before, "a read is still blocked")
 	}
-	return n
 }
 
 // eitherWay ends a read of a settled task whose race is over: confirmed, it

@@ -201,5 +201,3 @@ func (w *world) ids(c registry.Caller, o registry.ListOptions) []registry.ID {
 	}
 	return ids
 }
-
-func ptr[T any](v T) *T { return &v }
