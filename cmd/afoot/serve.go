@@ -24,9 +24,12 @@ const (
 	maxHeaderBytes    = 64 << 10
 )
 
-// What a shutdown may take beyond the grace of the tasks: the teardown bound of
-// the registry and the closing of connections.
-const shutdownSlack = 10 * time.Second
+// Bounds of a shutdown: what it may take beyond the grace of the tasks, for work
+// that does not die, and what clients get to finish once everything is answered.
+const (
+	shutdownSlack = 10 * time.Second
+	hangUpTimeout = 500 * time.Millisecond
+)
 
 func (a *app) serveCommand() *cobra.Command {
 	var link bool
@@ -149,10 +152,7 @@ func (d *daemon) shutdown(ctx context.Context, server *http.Server, signals <-ch
 		case <-done:
 		}
 	}()
-	err := d.house.quiet(ctx)
-	if serverErr := server.Shutdown(ctx); serverErr != nil {
-		err = errors.Join(err, serverErr, server.Close())
-	}
+	err := errors.Join(d.house.quiet(ctx), d.hangUp(ctx, server))
 	if serveErr := <-broken; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = errors.Join(err, serveErr)
 	}
@@ -163,6 +163,19 @@ func (d *daemon) shutdown(ctx context.Context, server *http.Server, signals <-ch
 		d.log.Info("shut down")
 	}
 	return err
+}
+
+// hangUp ends the connections. Everything was answered before; what a client does
+// not take in time it does not get.
+func (d *daemon) hangUp(ctx context.Context, server *http.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, hangUpTimeout)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	d.log.Info("connections were cut whose clients did not finish")
+	return server.Close()
 }
 
 func (d *daemon) server() *http.Server {
