@@ -83,7 +83,7 @@ func purgeAgainstKill(w *world) {
 		work := w.start(alice(), Script{})
 		work.Complete("")
 		w.settled()
-		kill := w.killing(work)
+		kills := []*call[killed]{w.killing(work), w.killing(work), w.killing(work)}
 		read := begin(w.ctx, func(ctx context.Context) (struct{}, error) {
 			d, err := w.Read(ctx, alice(), work.ID, registry.ReadOptions{})
 			if err == nil {
@@ -93,8 +93,10 @@ func purgeAgainstKill(w *world) {
 		})
 		w.is.NoError(w.Purge(w.ctx, alice(), work.ID))
 		w.settled()
-		if _, err := kill.result(); err != nil {
-			w.refused(err, registry.CodeGone)
+		for _, kill := range kills {
+			if _, err := kill.result(); err != nil {
+				w.refused(err, registry.CodeGone)
+			}
 		}
 		_, _ = read.result()
 		story := w.log.story(work.ID)
