@@ -13,6 +13,10 @@ const (
 	// hopelessPause is for processes that outlive SIGKILL (in the kernel's hands, or
 	// not ours to signal).
 	hopelessPause = 250 * time.Millisecond
+	// blindStop bounds a stop that can't see whether it has succeeded, blindLook a
+	// look that fails.
+	blindStop = 5 * time.Second
+	blindLook = time.Second
 )
 
 // Tree is everybody who belongs to one started process, as far as its net sees.
@@ -37,32 +41,38 @@ func (t *Tree) Stop(grace time.Duration) {
 	}
 }
 
+// stop is one escalation. The grace begins when SIGTERM was sent.
 func (t *Tree) stop(grace time.Duration, leaderExited <-chan struct{}) {
-	begun := time.Now()
-	pause := shortestPause
 	hurried := t.hurried
-	for told := syscall.Signal(0); ; pause *= 2 {
+	pause := shortestPause
+	var told syscall.Signal
+	var toldAt time.Time
+	tell := func(signal syscall.Signal, members []Member) {
+		if told != signal {
+			told, toldAt, pause = signal, time.Now(), shortestPause
+		}
+		t.net.signal(signal, members)
+	}
+	for ; ; pause *= 2 {
 		members, err := t.net.members()
-		if err != nil {
-			t.logger.Error("processes can't be listed; only the group is signalled", "pid", t.pid, "error", err.Error())
-			t.net.signal(syscall.SIGKILL, nil)
-			return
-		}
-		if len(members) == 0 {
-			return
-		}
-		left := grace - time.Since(begun)
 		switch {
-		case left <= 0:
-			if told != syscall.SIGKILL {
-				pause = shortestPause
+		case err != nil:
+			// Out of descriptors, perhaps: the group can be signalled all the same.
+			t.logger.Warn("processes can't be listed", "pid", t.pid, "error", err.Error())
+			if told == syscall.SIGKILL && time.Since(toldAt) > blindStop {
+				t.logger.Error("stopped without a look at who is left", "pid", t.pid)
+				return
 			}
-			told = syscall.SIGKILL
-			t.net.signal(told, members)
-			pause = min(pause, hopelessPause)
+		case len(members) == 0:
+			return
+		}
+		left := grace - time.Since(toldAt)
+		switch {
 		case told == 0:
-			told = syscall.SIGTERM
-			t.net.signal(told, members)
+			tell(syscall.SIGTERM, members)
+		case told == syscall.SIGKILL || left <= 0:
+			tell(syscall.SIGKILL, members)
+			pause = min(pause, hopelessPause)
 		default:
 			pause = min(pause, longestPause, left)
 		}
@@ -98,7 +108,7 @@ func (t *Tree) Lingering(patience time.Duration) ([]Member, error) {
 		return nil, nil
 	}
 	begun := time.Now()
-	found, err := t.net.members()
+	found, err := t.look()
 	for pause := shortestPause; err == nil && len(found) > 0; pause *= 2 {
 		left := patience - time.Since(begun)
 		if left <= 0 {
@@ -106,11 +116,24 @@ func (t *Tree) Lingering(patience time.Duration) ([]Member, error) {
 		}
 		time.Sleep(min(pause, left))
 		var now []Member
-		if now, err = t.net.members(); err == nil {
+		if now, err = t.look(); err == nil {
 			found = persisting(found, now)
 		}
 	}
 	return found, err
+}
+
+// look lists the members, and tries again for a while when that fails: what it
+// lacks, descriptors mostly, comes back.
+func (t *Tree) look() ([]Member, error) {
+	begun := time.Now()
+	for {
+		members, err := t.net.members()
+		if err == nil || time.Since(begun) > blindLook {
+			return members, err
+		}
+		time.Sleep(longestPause)
+	}
 }
 
 // persisting gives those of now who were there before; all, if none was.
