@@ -217,11 +217,11 @@ func (r *request) resolve(base string) error {
 		r.workdir = base + "/" + r.workdir
 	}
 	if filepath.Clean(r.workdir) != r.workdir {
-		real, err := filepath.EvalSymlinks(r.workdir)
+		resolved, err := filepath.EvalSymlinks(r.workdir)
 		if err != nil {
 			return invalid("workdir %q can't be used: %s", r.workdir, reason(err))
 		}
-		r.workdir = real
+		r.workdir = resolved
 	}
 	return checkDir(r.workdir)
 }

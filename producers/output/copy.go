@@ -10,7 +10,7 @@ import (
 // counts what it could not write by itself and then gives EINTR, so that the pump
 // goes on.
 func (p *pump) copyMove(pipe int, limit int64) (int64, error) {
-	piece := p.log.store.pieces.Get().(*piece)
+	piece := p.log.store.borrow()
 	defer p.log.store.pieces.Put(piece)
 	n, err := unix.Read(pipe, piece[:min(limit, int64(len(piece)))])
 	if err != nil || n == 0 {

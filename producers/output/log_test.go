@@ -23,7 +23,7 @@ func TestLogKeepsEveryByte(t *testing.T) {
 			written, dropped := log.Size()
 			require.EqualValues(t, size, written)
 			require.Zero(t, dropped)
-			require.Equal(t, string(data), text(t, log, 0, 8<<20))
+			require.Equal(t, string(data), text(t, log, 8<<20))
 		}
 	}
 }
@@ -88,7 +88,7 @@ func TestDrainEndsAtItsDeadlineWithWhatWasThere(t *testing.T) {
 	// Over before it begins: only the sweep can have found these bytes.
 	require.NoError(t, r.SetReadDeadline(time.Unix(1, 0)))
 	require.ErrorIs(t, log.Drain(r), os.ErrDeadlineExceeded)
-	require.Equal(t, "fg\n", text(t, log, 0, 100))
+	require.Equal(t, "fg\n", text(t, log, 100))
 }
 
 func TestDrainDeadlineIsNotRearmedByNewBytes(t *testing.T) {

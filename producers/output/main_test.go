@@ -57,10 +57,10 @@ func feed(t testing.TB, log *Log, data ...[]byte) {
 	require.NoError(t, r.Close())
 }
 
-// text reads all pages of the given size from offset on.
-func text(t testing.TB, log *Log, offset, limit int64) string {
+// text reads all pages of the given size.
+func text(t testing.TB, log *Log, limit int64) string {
 	t.Helper()
-	all := ""
+	all, offset := "", int64(0)
 	for {
 		page, err := log.Page(offset, limit)
 		require.NoError(t, err)

@@ -41,7 +41,7 @@ func (l *Log) Page(offset, limit int64) (Page, error) {
 	page := Page{Offset: max(offset, first), Dropped: first}
 	if written > first {
 		span := span{first: first, end: written, ended: ended}
-		piece := l.store.pieces.Get().(*piece)
+		piece := l.store.borrow()
 		defer l.store.pieces.Put(piece)
 		err := l.reading(func(file *os.File) error { return page.fill(file, piece, span, max(limit, 1)) })
 		if err != nil {
@@ -146,8 +146,7 @@ func (l *Log) reopen() (*os.File, error) {
 // damaged names a file that is gone or too short for what it is.
 func damaged(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP) {
-		// io.EOF must not show through: it would read as a regular end.
-		return fmt.Errorf("%w: %v", ErrDamaged, err)
+		return fmt.Errorf("%w: %s", ErrDamaged, err.Error()) // io.EOF would read as a regular end
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package output
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -181,6 +180,6 @@ func FuzzPagesJoin(f *testing.F) {
 		log := newLog(t, newStore(t, 0))
 		feed(t, log, data[:min(int(cut), len(data))], data[min(int(cut), len(data)):])
 		log.End()
-		require.Equal(t, oracle(string(data)), text(t, log, 0, limit), fmt.Sprintf("%q", data))
+		require.Equal(t, oracle(string(data)), text(t, log, limit), "%q", data)
 	})
 }

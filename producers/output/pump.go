@@ -173,7 +173,7 @@ func (p *pump) shed() bool {
 
 // discard empties the pipe once into nowhere.
 func (p *pump) discard(pipe int) {
-	piece := p.log.store.pieces.Get().(*piece)
+	piece := p.log.store.borrow()
 	defer p.log.store.pieces.Put(piece)
 	n, err := unix.Read(pipe, piece[:p.bounded(len(piece))])
 	switch {
@@ -205,9 +205,8 @@ func (p *pump) bounded(n int) int {
 
 // lost remembers and logs the first reason.
 func (l *Log) lost(err error) {
-	var errno unix.Errno
 	reason := err.Error()
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		reason = errno.Error()
 	}
 	l.mu.Lock()

@@ -6,10 +6,10 @@ import "golang.org/x/sys/unix"
 // ahead would hide.
 func checkSpace(dir int) error {
 	var fs unix.Statfs_t
-	if err := unix.Fstatfs(dir, &fs); err != nil {
-		return nil // writing will tell
-	}
+	err := unix.Fstatfs(dir, &fs)
 	switch {
+	case err != nil:
+		return nil //nolint:nilerr // writing will tell
 	case fs.Flags&unix.ST_RDONLY != 0:
 		return unix.EROFS
 	case fs.Blocks > 0 && fs.Bfree == 0:

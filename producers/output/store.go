@@ -116,6 +116,12 @@ func claim(dir *os.File) error {
 	return nil
 }
 
+// borrow takes a buffer; it goes back into pieces.
+func (s *Store) borrow() *piece {
+	got, _ := s.pieces.Get().(*piece) // the pool makes nothing else
+	return got
+}
+
 // name gives the file of the n-th log, or of what is kept aside of it.
 func (s *Store) name(n uint64, suffix string) string {
 	var buf [40]byte

@@ -94,7 +94,7 @@ func TestAnUnusedFileServesAnotherLog(t *testing.T) {
 	empty := newLog(t, store)
 	seq := empty.seq
 	empty.End()
-	require.Empty(t, text(t, empty, 0, 10))
+	require.Empty(t, text(t, empty, 10))
 	reader, err := empty.Open()
 	require.NoError(t, err)
 	n, err := reader.ReadAt(make([]byte, 1), 0)
@@ -110,8 +110,8 @@ func TestAnUnusedFileServesAnotherLog(t *testing.T) {
 	feed(t, again, []byte("hello"))
 	require.NoError(t, empty.Remove())
 	again.End()
-	require.Equal(t, "hello", text(t, again, 0, 10))
-	require.Empty(t, text(t, empty, 0, 10))
+	require.Equal(t, "hello", text(t, again, 10))
+	require.Empty(t, text(t, empty, 10))
 }
 
 func TestAFileThatWasShownServesNoOther(t *testing.T) {

@@ -43,7 +43,7 @@ func (g *group) empty() bool {
 
 func (g *group) members() ([]Member, error) {
 	reaped := g.reaped.Load()
-	stats, err := g.host.session(g.sid)
+	stats, err := g.host.procs.session(g.sid)
 	if err != nil {
 		return nil, err
 	}

@@ -22,9 +22,9 @@ type Host struct {
 	// hurried is closed by Hurry.
 	hurried chan struct{}
 	hurry   sync.Once
-	hygiene
-	census
-	watch
+	clean   hygiene
+	procs   census
+	exits   watch
 }
 
 // NewHost prepares clean children: signals that this program inherited as ignored
@@ -40,11 +40,11 @@ func NewHost(config Config) (*Host, error) {
 	if host.logger == nil {
 		host.logger = slog.New(slog.DiscardHandler)
 	}
-	if err := host.watch.init(); err != nil {
+	if err := host.exits.init(); err != nil {
 		return nil, errors.Join(err, null.Close())
 	}
-	host.census.init()
-	host.hygiene.init()
+	host.procs.init()
+	host.clean.init()
 	return host, nil
 }
 
@@ -58,7 +58,7 @@ func (h *Host) Hurry() { h.hurry.Do(func() { close(h.hurried) }) }
 // Close gives back what NewHost took. Processes are not touched, but must have been
 // reaped.
 func (h *Host) Close() error {
-	h.watch.close()
-	h.hygiene.close()
+	h.exits.close()
+	h.clean.close()
 	return h.null.Close()
 }

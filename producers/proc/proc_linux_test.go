@@ -56,7 +56,7 @@ func TestOnExitIsCalledOnceWhoeverLooks(t *testing.T) {
 		require.Equal(t, 5, exit.Code)
 		require.Empty(t, exits)
 	}
-	require.Empty(t, host.alive)
+	require.Empty(t, host.exits.alive)
 }
 
 func TestStatusTakenByAnotherIsSaid(t *testing.T) {

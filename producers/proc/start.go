@@ -42,7 +42,7 @@ func (h *Host) Start(spec Spec) (*Process, error) {
 		Files: spec.Files,
 		Sys:   sysProcAttr(&pidfd),
 	}
-	pid, err := h.fork(spec.Path, spec.Args, attr)
+	pid, err := h.clean.fork(spec.Path, spec.Args, attr)
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func (t *Tree) Lingering(patience time.Duration) ([]Member, error) {
 		if left <= 0 {
 			return found, nil
 		}
-		time.Sleep(min(pause, left))
+		sleep(min(pause, left), nil, nil)
 		var now []Member
 		if now, err = t.look(); err == nil {
 			found = persisting(found, now)
@@ -132,7 +132,7 @@ func (t *Tree) look() ([]Member, error) {
 		if err == nil || time.Since(begun) > blindLook {
 			return members, err
 		}
-		time.Sleep(longestPause)
+		sleep(longestPause, nil, nil)
 	}
 }
 

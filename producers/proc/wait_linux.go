@@ -25,7 +25,7 @@ func sysProcAttr(pidfd *int) *syscall.SysProcAttr {
 // begin watches over the leader. Without a watch it costs a thread.
 func (p *Process) begin(pidfd int) {
 	p.pidfd = pidfd
-	if pidfd >= 0 && p.host.watch.add(p) == nil {
+	if pidfd >= 0 && p.host.exits.add(p) == nil {
 		return
 	}
 	go func() {
@@ -42,8 +42,8 @@ func (p *Process) begin(pidfd int) {
 
 // Wait parks until the leader has exited. It leaves the exit to [Process.Reap].
 func (p *Process) Wait() {
-	if p.pidfd >= 0 && p.host.watch.remove(p) {
-		if p.waitShortly() || p.host.watch.add(p) != nil && p.waitLong() {
+	if p.pidfd >= 0 && p.host.exits.remove(p) {
+		if p.waitShortly() || p.host.exits.add(p) != nil && p.waitLong() {
 			p.left()
 			return
 		}
@@ -62,9 +62,11 @@ func (p *Process) waitShortly() bool {
 
 // waitLong holds its thread until the leader exits.
 func (p *Process) waitLong() bool {
-	for !p.waitShortly() {
+	for {
+		if p.waitShortly() {
+			return true
+		}
 	}
-	return true
 }
 
 // peek reports whether the leader has exited, and leaves it a zombie. An error
