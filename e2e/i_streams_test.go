@@ -59,12 +59,14 @@ func TestI4HeadersAndHeartbeat(t *testing.T) {
 			t.Parallel()
 			w, err := d.dial()
 			require.NoError(t, err)
-			defer func() { _ = w.conn.Close() }()
 			begun := time.Now()
 			require.NoError(t, w.ask(c, "/events"+query, "Accept: */*", "Accept-Encoding: gzip, deflate, br"))
 			res, err := http.ReadResponse(w.r, nil)
 			require.NoError(t, err)
-			defer func() { _ = res.Body.Close() }()
+			defer func() {
+				_ = w.conn.Close() // first: closing a body reads it to its end
+				_ = res.Body.Close()
+			}()
 			require.Less(t, time.Since(begun), time.Second)
 			require.Equal(t, http.StatusOK, res.StatusCode)
 			require.True(t, strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"), "%v", res.Header)
