@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-func crowdSize(o options) int { return o.pick(1600, 320) }
+func crowdSize(o options) int { return o.pick(960, 320) }
 
 // crowd makes one measured step of many calls by 16 clients at once.
 func crowd(o options, work func() error) func() error {

@@ -37,7 +37,7 @@ func exitToNotice(ctx context.Context, o options, t *table) (err error) {
 	defer l.close()
 	var seen pairs
 	size := o.pick(20, 10)
-	for range o.pick(60, 8) {
+	for range o.pick(40, 8) {
 		var floor, afoot []float64
 		for range size {
 			out, err := plainBash(bash, "echo $EPOCHREALTIME")
@@ -83,9 +83,9 @@ func since(output string, now time.Time) (float64, error) {
 
 // listener is a session with one open stream.
 type listener struct {
-	*caller
-	resp  *http.Response
-	lines *bufio.Reader
+	*wire
+	stream *link
+	lines  *bufio.Reader
 }
 
 func listen(ctx context.Context, d *server, session string) (*listener, error) {
@@ -93,17 +93,29 @@ func listen(ctx context.Context, d *server, session string) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newCaller(ctx, d.base, token, 2)
-	resp, err := c.open(http.MethodGet, "/events", nil)
-	if err != nil {
+	l := &listener{wire: newWire(ctx, d.base, token, 1)}
+	if l.stream, err = l.take(); err != nil {
 		return nil, err
 	}
-	return &listener{caller: c, resp: resp, lines: bufio.NewReader(resp.Body)}, nil
+	if _, err := fmt.Fprintf(l.stream, "GET /events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", l.addr, token); err != nil {
+		l.close()
+		return nil, err
+	}
+	resp, err := http.ReadResponse(l.stream.in, nil)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET /events: %s", resp.Status)
+	}
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	l.lines = bufio.NewReader(resp.Body)
+	return l, nil
 }
 
 func (l *listener) close() {
-	_ = l.resp.Body.Close()
-	l.caller.close()
+	_ = l.stream.Close()
+	l.wire.close()
 }
 
 // endToNotice runs one task and gives the time from its stamp to its notice.

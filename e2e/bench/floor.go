@@ -67,6 +67,7 @@ func serveFloor(in io.Reader, out io.Writer) error {
 }
 
 func (b *bare) start(w http.ResponseWriter, r *http.Request) {
+	collect := r.URL.Query().Get("wait") == "true"
 	var body struct{ Command string }
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -89,11 +90,18 @@ func (b *bare) start(w http.ResponseWriter, r *http.Request) {
 	id := "bash-" + strconv.Itoa(b.next)
 	b.tasks[id] = t
 	b.mu.Unlock()
+	if collect {
+		b.collect(w, r, id, http.StatusCreated)
+		return
+	}
 	answer(w, http.StatusCreated, task{ID: id, Status: "running"})
 }
 
 func (b *bare) wait(w http.ResponseWriter, r *http.Request) {
-	id := r.PathValue("id")
+	b.collect(w, r, r.PathValue("id"), http.StatusOK)
+}
+
+func (b *bare) collect(w http.ResponseWriter, r *http.Request, id string, status int) {
 	b.mu.Lock()
 	t := b.tasks[id]
 	delete(b.tasks, id)
@@ -108,7 +116,7 @@ func (b *bare) wait(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	end := task{ID: id, Status: "completed", Detail: "exit code: " + strconv.Itoa(t.code)}
-	answer(w, http.StatusOK, read{Text: t.out.String(), EOF: true, Snapshot: end})
+	answer(w, status, read{Text: t.out.String(), EOF: true, Snapshot: end})
 }
 
 // stream is the barest event stream: a header, and silence until its end.

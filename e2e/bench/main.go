@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -103,6 +104,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	if _, err := os.Stat(o.bin); err != nil {
 		return fmt.Errorf("no binary to measure (make build makes it): %w", err)
 	}
+	busy := load() // before it is this command's own
 	results := &table{}
 	var failed []error
 	for _, c := range wanted {
@@ -118,7 +120,20 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 		}
 	}
 	results.print(out)
+	if busy > float64(runtime.NumCPU()) {
+		fmt.Fprintf(out, "\nThe machine was busy with other work (load %.1f on %d processors): ratios of times are not to be trusted.\n", busy, runtime.NumCPU())
+	}
 	return errors.Join(failed...)
+}
+
+// load gives the average number of runnable processes of the last minute; 0 where
+// the system does not say.
+func load() float64 {
+	var one float64
+	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(data), &one)
+	}
+	return one
 }
 
 func choose(only string) ([]bench, error) {

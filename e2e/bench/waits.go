@@ -26,7 +26,7 @@ func blockedWaits(ctx context.Context, o options, t *table) (err error) {
 	if err != nil {
 		return err
 	}
-	c := newCaller(ctx, d.base, token, 1)
+	c := newWire(ctx, d.base, token, 1)
 	defer c.close()
 	var tasks []task
 	if err := repeat(10, func() error {
@@ -59,7 +59,7 @@ func blockedWaits(ctx context.Context, o options, t *table) (err error) {
 }
 
 // waiting returns once the daemon counts n waits on the tasks.
-func waiting(ctx context.Context, c *caller, tasks []task, n int) error {
+func waiting(ctx context.Context, c *wire, tasks []task, n int) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(30 * time.Second); ; {
