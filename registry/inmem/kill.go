@@ -25,6 +25,11 @@ func (s *Service) Kill(_ context.Context, caller registry.Caller, id registry.ID
 		return registry.KillRequested, snap, nil
 	}
 	s.mu.Lock()
+	if r.removed {
+		_, err = s.findLocked(caller, id)
+		s.mu.Unlock()
+		return "", registry.Snapshot{}, err
+	}
 	s.reportLocked(r)
 	v := r.viewLocked()
 	s.mu.Unlock()

@@ -2,6 +2,7 @@ package inmem
 
 import (
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -93,10 +94,7 @@ func (s *Service) Counts() map[registry.Kind]map[registry.Status]int {
 	defer s.mu.Unlock()
 	out := make(map[registry.Kind]map[registry.Status]int, len(s.counts))
 	for kind, by := range s.counts {
-		out[kind] = make(map[registry.Status]int, len(by))
-		for status, n := range by {
-			out[kind][status] = n
-		}
+		out[kind] = maps.Clone(by)
 	}
 	return out
 }

@@ -104,7 +104,7 @@ func (s *Service) run(ctx context.Context, plan registry.Plan, l registry.Launch
 }
 
 func recovered(err *error) {
-	if p := recover(); p != nil {
+	if p := recover(); p != nil { //nolint:revive // it is what prepare and run defer
 		*err = fmt.Errorf("producer panicked: %v", p)
 	}
 }
