@@ -28,7 +28,7 @@ type client struct {
 }
 
 // patience bounds every wait of a test; it is only met by a failing one.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // parse reads events until the reader ends. An event that is not complete is not
 // dispatched, and an id counts from the dispatch on.

@@ -42,7 +42,7 @@ func stuck(t testing.TB, addr, query string) net.Conn {
 
 func TestI5FiftyStoppedSubscribers(t *testing.T) {
 	const ends = 2000
-	h := newHouse(t, sse.Config{MaxStreamsPerSession: 51, WriteTimeout: 500 * time.Millisecond}, narrowServer)
+	h := newHouse(t, sse.Config{MaxStreamsPerSession: 51, WriteTimeout: 2 * time.Second}, narrowServer)
 	for range 50 {
 		conn := stuck(t, h.server.Listener.Addr().String(), "session=s")
 		defer func() { _ = conn.Close() }()
@@ -104,12 +104,11 @@ func TestAThousandSessionsWithStuckReadersAndReconnects(t *testing.T) {
 	h := newHouse(t, sse.Config{WriteTimeout: 200 * time.Millisecond, Coalesce: time.Millisecond}, narrowServer)
 	h.server.Client().Timeout = 0
 	addr := h.server.Listener.Addr().String()
-	pad := strings.Repeat("x", 500)
 	var wg sync.WaitGroup
-	defer wg.Wait()
 	for s := range sessions {
-		session := strconv.Itoa(s)
+		session, pad := strconv.Itoa(s), strings.Repeat("x", 500)
 		if s%10 == 0 {
+			pad = strings.Repeat("x", 10_000) // more than the kernel takes
 			conn := stuck(t, addr, "session="+session+"&observe")
 			defer func() { _ = conn.Close() }()
 		}
@@ -157,6 +156,8 @@ func TestAThousandSessionsWithStuckReadersAndReconnects(t *testing.T) {
 			}
 		})
 	}
+	wg.Wait()
+	h.streams(0) // the stuck ones were cut
 }
 
 // Notices are taken back while their stream is writing them.

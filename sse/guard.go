@@ -47,9 +47,6 @@ func (g *guard) init(w http.ResponseWriter, limit time.Duration, until time.Time
 	if g.flusher == nil || g.control.SetWriteDeadline(time.Time{}) != nil {
 		return ErrNotStreaming
 	}
-	// A server's read time-out would look like a client that left. Where none can
-	// be set, there is none to lift.
-	_ = g.control.SetReadDeadline(time.Time{})
 	return nil
 }
 

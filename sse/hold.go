@@ -1,5 +1,7 @@
 package sse
 
+import "slices"
+
 // Hold keeps the pending notices of a key back: no stream carries them until they
 // are due again or withdrawn. One that is on its way to a stream at this moment may
 // still arrive, and is then delivered. Notices that were delivered are untouched.
@@ -25,20 +27,14 @@ func (l *noticeLog) hold(key string) {
 	}
 }
 
-// unhold takes the held notices of a key that are still pending out of the log.
+// unhold takes the held notices of a key out of the log.
 func (l *noticeLog) unhold(key string) (due []Notice) {
-	kept := l.entries[:0]
-	for _, e := range l.entries {
-		if e.held && e.notice.Key == key {
-			e.held = false
-			if e.pending() {
-				due = append(due, e.notice)
-				continue
-			}
+	l.entries = slices.DeleteFunc(l.entries, func(e *entry) bool {
+		if !e.held || e.notice.Key != key {
+			return false
 		}
-		kept = append(kept, e)
-	}
-	clear(l.entries[len(kept):])
-	l.entries = kept
+		due = append(due, e.notice)
+		return true
+	})
 	return due
 }

@@ -22,6 +22,8 @@ func TestHeldNoticesWait(t *testing.T) {
 	// One that was on its way when it was held, and arrived, is not due again.
 	l.hold("c")
 	l.written(3, day0)
+	c, _ = l.place("", "ep", "ep-2")
+	require.Equal(t, []uint64{3}, l.rest(c), "it is replayed like any delivered one")
 	require.Empty(t, l.unhold("c"))
 	require.Empty(t, l.unhold("b"))
 	due := l.unhold("a")

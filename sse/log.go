@@ -13,7 +13,7 @@ type entry struct {
 	// stream; zero while it is pending.
 	stamp     uint64
 	writtenAt time.Time
-	// held entries are not carried (see [Hub.Hold]).
+	// held entries are pending and not carried (see [Hub.Hold]).
 	held bool
 }
 
@@ -86,7 +86,8 @@ func (l *noticeLog) written(number uint64, now time.Time) {
 		return
 	}
 	l.clock++
-	l.entries[i].stamp, l.entries[i].writtenAt = l.clock, now
+	e := l.entries[i]
+	e.stamp, e.writtenAt, e.held = l.clock, now, false
 }
 
 // withdraw removes all notices of a key; it makes no gap.

@@ -189,43 +189,67 @@ func TestAgeTakesOnlyWrittenOnes(t *testing.T) {
 // TestLogModel holds the log against a plain memory of everything that happened.
 func TestLogModel(t *testing.T) {
 	type kept struct {
-		owner         string
-		pending, gone bool
-		evicted       bool
+		key, owner          string
+		pending, gone, held bool
+		evicted             bool
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 6).Draw(t, "size")
 		l := newLog(size)
 		var all []kept // by number - 1
+		keys := 0
+		add := func(key, owner string) {
+			n, evicted := l.append(Notice{Key: key, Owner: owner, Agent: owner})
+			all = append(all, kept{key: key, owner: owner, pending: true})
+			require.Equal(t, uint64(len(all)), n)
+			if evicted == nil {
+				return
+			}
+			e := &all[evicted.number-1]
+			require.False(t, e.gone)
+			if e.pending {
+				require.False(t, slices.ContainsFunc(all, func(k kept) bool { return !k.gone && !k.pending }))
+			}
+			e.gone, e.evicted = true, true
+		}
+		key := func() string { return fmt.Sprint("k", rapid.IntRange(1, keys+1).Draw(t, "key")) }
 		number := func() uint64 { return rapid.Uint64Range(1, uint64(len(all))+1).Draw(t, "number") }
 		owner := rapid.SampledFrom([]string{"a", "b"})
 		t.Repeat(map[string]func(*rapid.T){
 			"append": func(t *rapid.T) {
-				o := owner.Draw(t, "owner")
-				n, evicted := l.append(Notice{Key: fmt.Sprint("k", len(all)+1), Owner: o, Agent: o})
-				all = append(all, kept{owner: o, pending: true})
-				require.Equal(t, uint64(len(all)), n)
-				if evicted != nil {
-					e := &all[evicted.number-1]
-					require.False(t, e.gone)
-					if e.pending {
-						require.False(t, slices.ContainsFunc(all, func(k kept) bool { return !k.gone && !k.pending }))
-					}
-					e.gone, e.evicted = true, true
+				keys++
+				add(fmt.Sprint("k", keys), owner.Draw(t, "owner"))
+			},
+			"hold": func(t *rapid.T) {
+				k := key()
+				l.hold(k)
+				for i := range all {
+					all[i].held = all[i].held || all[i].key == k && all[i].pending
 				}
+			},
+			"due": func(t *rapid.T) {
+				k := key()
+				for _, n := range l.unhold(k) {
+					i := slices.IndexFunc(all, func(a kept) bool { return a.key == k && a.held && !a.gone })
+					require.GreaterOrEqual(t, i, 0)
+					require.Equal(t, all[i].owner, n.Owner)
+					all[i].gone = true
+					add(k, n.Owner)
+				}
+				require.False(t, slices.ContainsFunc(all, func(a kept) bool { return a.key == k && a.held && !a.gone }))
 			},
 			"written": func(t *rapid.T) {
 				n := number()
 				l.written(n, day0)
 				if n <= uint64(len(all)) {
-					all[n-1].pending = false
+					all[n-1].pending, all[n-1].held = false, false
 				}
 			},
 			"withdraw": func(t *rapid.T) {
-				n := number()
-				l.withdraw(fmt.Sprint("k", n))
-				if n <= uint64(len(all)) {
-					all[n-1].gone = true
+				k := key()
+				l.withdraw(k)
+				for i := range all {
+					all[i].gone = all[i].gone || all[i].key == k
 				}
 			},
 			"drop": func(t *rapid.T) {
@@ -246,7 +270,7 @@ func TestLogModel(t *testing.T) {
 				for i, k := range all {
 					n := uint64(i + 1)
 					lost = lost || n > after && k.evicted
-					if k.gone || agent != "" && agent != k.owner {
+					if k.gone || k.held || agent != "" && agent != k.owner {
 						continue
 					}
 					if k.pending {

@@ -58,16 +58,10 @@ func newHouse(t *testing.T, cfg sse.Config, adapt ...func(*httptest.Server)) *ho
 	}
 	h := &house{Hub: sse.NewHub(cfg), t: t}
 	h.server = httptest.NewUnstartedServer(handler(h.Hub))
-	h.server.Config.ReadTimeout = time.Second // streams outlive it
-	h.server.Config.WriteTimeout = time.Second
 	for _, a := range adapt {
 		a(h.server)
 	}
-	if h.server.TLS == nil {
-		h.server.Start()
-	} else {
-		h.server.StartTLS()
-	}
+	h.server.Start()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -148,16 +142,33 @@ type bubble struct {
 	net  *pipes
 	http *http.Client
 	end  func()
+	// speakHTTP2 is for before the first connection.
+	speakHTTP2 func()
 }
 
-func newBubble(t *testing.T, cfg sse.Config) *bubble {
+func newBubble(t *testing.T, cfg sse.Config, wrap ...func(http.ResponseWriter) http.ResponseWriter) *bubble {
 	t.Helper()
 	cfg.Epoch = "e"
 	b := &bubble{Hub: sse.NewHub(cfg), t: t, net: &pipes{conns: make(chan net.Conn), done: make(chan struct{})}}
-	server := &http.Server{Handler: handler(b.Hub), ReadHeaderTimeout: time.Second}
-	transport := &http.Transport{DialContext: b.net.dial}
+	serve := handler(b.Hub)
+	// Streams outlive the server's time-outs.
+	server := &http.Server{ReadTimeout: time.Second, WriteTimeout: time.Second, Protocols: new(http.Protocols)}
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, f := range wrap {
+			w = f(w)
+		}
+		serve(w, r)
+	})
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{DialContext: b.net.dial, Protocols: new(http.Protocols)}
+	transport.Protocols.SetHTTP1(true)
 	b.http = &http.Client{Transport: transport}
 	go func() { _ = server.Serve(b.net) }()
+	b.speakHTTP2 = func() {
+		transport.Protocols.SetHTTP1(false)
+		transport.Protocols.SetUnencryptedHTTP2(true)
+	}
 	b.end = func() {
 		require.NoError(t, b.Close(context.Background(), sse.ByeShutdown))
 		transport.CloseIdleConnections()

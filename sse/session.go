@@ -76,19 +76,16 @@ func (s *session) append(n Notice) (number uint64, streams []*stream) {
 	return number, s.streams
 }
 
-// expire evicts what has aged. The streams are those that may have lost their
-// place by that.
-func (s *session) expire(now time.Time) (streams []*stream) {
+// expire evicts what has aged.
+func (s *session) expire(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	evicted := s.log.expire(now)
-	if len(evicted) == 0 {
-		return nil
-	}
-	s.lagLocked(evicted...)
-	return s.streams
+	s.lagLocked(s.log.expire(now)...)
 }
 
+// lagLocked ends the streams that still wanted what was evicted. They have an
+// event on its way, or somebody about to take a step for them, so that no other
+// step is needed.
 func (s *session) lagLocked(evicted ...*entry) {
 	for _, c := range s.streams {
 		if slices.ContainsFunc(evicted, c.cursor.wants) {
@@ -115,9 +112,7 @@ func (h *Hub) sweep() {
 	h.mu.Unlock()
 	now := time.Now()
 	for _, s := range held {
-		for _, c := range s.expire(now) {
-			c.step()
-		}
+		s.expire(now)
 		h.release(s)
 	}
 	h.mu.Lock()

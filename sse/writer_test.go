@@ -3,12 +3,13 @@ package sse_test
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
+	"errors"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"afoot/sse"
@@ -19,10 +20,10 @@ import (
 // accountant is a middleware's writer: its Flush has no error to give.
 type accountant struct {
 	http.ResponseWriter
-	flushes *int
+	flushes *atomic.Int32
 }
 
-func (a accountant) Flush()                      { *a.flushes++; a.ResponseWriter.(http.Flusher).Flush() }
+func (a accountant) Flush()                      { a.flushes.Add(1); a.ResponseWriter.(http.Flusher).Flush() }
 func (a accountant) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // opaque is one that hides what is beneath.
@@ -30,86 +31,138 @@ type opaque struct{ http.ResponseWriter }
 
 func (o opaque) Flush() { o.ResponseWriter.(http.Flusher).Flush() }
 
-func wrapped(wrap func(http.ResponseWriter) http.ResponseWriter) func(*httptest.Server) {
-	return func(s *httptest.Server) {
-		inner := s.Config.Handler
-		s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			inner.ServeHTTP(wrap(w), r)
-		})
-	}
-}
-
 func TestAWrapperThatSwallowsErrorsDoesNotFakeADelivery(t *testing.T) {
-	var flushes int
-	h := newHouse(t, sse.Config{WriteTimeout: 100 * time.Millisecond, LogSize: 10_000}, narrowServer,
-		wrapped(func(w http.ResponseWriter) http.ResponseWriter { return accountant{w, &flushes} }))
-	conn := stuck(t, h.server.Listener.Addr().String(), "session=s")
-	defer func() { _ = conn.Close() }()
-	h.streams(1)
-	// Small enough to wait in the server's buffer until the flush, and more than
-	// the kernel takes.
-	pad := strings.Repeat("x", 1000)
-	for n := range 10_000 {
-		h.add("s", strconv.Itoa(n)+pad)
-	}
-	h.streams(0)
-	arrived := 0
-	require.Error(t, parse(conn, func(event) { arrived++ }))
-	require.Less(t, arrived, 9_000)
-	require.GreaterOrEqual(t, flushes, arrived, "the wrapper keeps its accounts")
-	c := h.connect("s", "")
-	for n := arrived; n < 10_000; n++ {
-		require.Equal(t, strconv.Itoa(n)+pad, c.next().Data)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var flushes atomic.Int32
+		b := newBubble(t, sse.Config{WriteTimeout: time.Second},
+			func(w http.ResponseWriter) http.ResponseWriter { return accountant{w, &flushes} })
+		defer b.end()
+		dial(t, b.http, "http://afoot/?session=s", "")
+		addTo(b.Hub, "s", "1") // waits in the server's buffer until the flush
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Zero(t, b.Streams())
+		require.EqualValues(t, 2, flushes.Load(), "the wrapper keeps its accounts")
+		b.connect("session=s", "").notices("1")
+	})
 }
 
 func TestAWriterThatHidesErrorsIsRefused(t *testing.T) {
-	h := newHouse(t, sse.Config{}, wrapped(func(w http.ResponseWriter) http.ResponseWriter { return opaque{w} }))
-	c := dial(t, h.server.Client(), h.url("s"), "")
-	require.Equal(t, http.StatusInternalServerError, c.resp.StatusCode)
-	require.Zero(t, h.Streams())
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, sse.Config{}, func(w http.ResponseWriter) http.ResponseWriter { return opaque{w} })
+		defer b.end()
+		c := dial(t, b.http, "http://afoot/?session=s", "")
+		require.Equal(t, http.StatusInternalServerError, c.resp.StatusCode)
+		require.Zero(t, b.Streams())
+	})
 }
 
 // Over HTTP/2 a write deadline that is left behind would end an idle stream.
 func TestHTTP2(t *testing.T) {
-	h := newHouse(t, sse.Config{WriteTimeout: time.Second, Heartbeat: time.Hour}, func(s *httptest.Server) {
-		s.EnableHTTP2 = true
-		s.TLS = &tls.Config{MinVersion: tls.VersionTLS13}
-		s.Config.ReadTimeout, s.Config.WriteTimeout = 0, 0
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, sse.Config{WriteTimeout: time.Second, Heartbeat: time.Hour})
+		b.speakHTTP2()
+		defer b.end()
+		c := b.connect("session=s", "")
+		require.Equal(t, 2, c.resp.ProtoMajor)
+		require.Empty(t, c.resp.Header.Get("Connection"))
+		addTo(b.Hub, "s", "1")
+		c.notices("1")
+
+		unread := dial(t, b.http, "http://afoot/?session=t", "")
+		require.Equal(t, http.StatusOK, unread.resp.StatusCode)
+		big := strings.Repeat("x", 8<<20) // more than the client's window
+		addTo(b.Hub, "t", big)
+		synctest.Wait()
+		require.Equal(t, 2, b.Streams())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1, b.Streams(), "only the one that was stuck is cut")
+		b.connect("session=t", "").notices(big)
+
+		addTo(b.Hub, "s", "2")
+		c.notices("2")
+		c.close()
+		synctest.Wait()
+		require.Equal(t, 1, b.Streams())
 	})
-	c := h.connect("s", "")
-	require.Equal(t, 2, c.resp.ProtoMajor)
-	require.Empty(t, c.resp.Header.Get("Connection"))
-	h.add("s", "1")
-	c.notices("1")
-
-	unread := dial(t, h.server.Client(), h.url("t"), "")
-	require.Equal(t, http.StatusOK, unread.resp.StatusCode)
-	h.streams(2)
-	big := strings.Repeat("x", 8<<20) // more than the client's window
-	h.add("t", big)
-	h.streams(1) // more than the write time-out has passed by now
-	again := h.connect("t", "")
-	again.notices(big)
-
-	h.add("s", "2")
-	c.notices("2")
-	c.close()
-	again.close()
-	h.streams(0)
 }
 
-// buffer is a connection in memory.
+// buffer is a connection in memory. Every flush waits for its verdict.
 type buffer struct {
 	bytes.Buffer
 	header  http.Header
-	flushed chan struct{}
+	flushes chan error
 }
+
+func newBuffer() *buffer { return &buffer{header: http.Header{}, flushes: make(chan error)} }
 
 func (b *buffer) Header() http.Header              { return b.header }
 func (b *buffer) WriteHeader(int)                  {}
-func (b *buffer) FlushError() error                { b.flushed <- struct{}{}; return nil }
+func (b *buffer) Flush()                           { _ = b.FlushError() }
+func (b *buffer) FlushError() error                { return <-b.flushes }
 func (b *buffer) SetWriteDeadline(time.Time) error { return nil }
+
+// late is a buffer whose error comes when the wrapper's flush is over already.
+type late struct{ *buffer }
+
+func (l late) Flush()            {}
+func (l late) FlushError() error { return l.buffer.FlushError() }
+
+func TestOnlyAFlushWithoutErrorInALiveRequestDelivers(t *testing.T) {
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		name      string
+		wrap      func(*buffer) http.ResponseWriter
+		gone      bool
+		err       error
+		delivered bool
+	}{
+		{name: "written", delivered: true},
+		{name: "failed", err: broken},
+		{name: "failed unseen by a wrapper", err: broken, wrap: func(b *buffer) http.ResponseWriter {
+			return accountant{late{b}, new(atomic.Int32)}
+		}},
+		{name: "request ended meanwhile", gone: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hub := sse.NewHub(sse.Config{})
+				addTo(hub, "s", "1")
+				try := func(w http.ResponseWriter, flushes chan error, gone bool, verdict error) {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					done := make(chan error)
+					go func() {
+						done <- hub.Serve(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil), sse.Subscription{Session: "s"})
+					}()
+					flushes <- nil // headers
+					synctest.Wait()
+					if gone {
+						cancel()
+					}
+					select {
+					case flushes <- verdict:
+					default: // nothing to flush
+					}
+					synctest.Wait()
+					cancel()
+					require.NoError(t, <-done)
+				}
+				first, second := newBuffer(), newBuffer()
+				var w http.ResponseWriter = first
+				if c.wrap != nil {
+					w = c.wrap(first)
+				}
+				try(w, first.flushes, c.gone, c.err)
+				require.Contains(t, first.String(), "data: 1\n")
+				try(second, second.flushes, false, nil)
+				require.Equal(t, c.delivered, second.Len() == 0)
+				require.NoError(t, hub.Close(t.Context(), sse.ByeShutdown))
+			})
+		})
+	}
+}
 
 // FuzzWire sends any notice through the whole room and reads it as a client does.
 func FuzzWire(f *testing.F) {
@@ -120,14 +173,14 @@ func FuzzWire(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		hub := sse.NewHub(sse.Config{Epoch: "e"})
 		ctx, cancel := context.WithCancel(context.Background())
-		w := &buffer{header: http.Header{}, flushed: make(chan struct{})}
+		w := newBuffer()
 		done := make(chan error)
 		go func() {
 			done <- hub.Serve(w, httptest.NewRequestWithContext(ctx, "GET", "/", nil), sse.Subscription{Session: "s"})
 		}()
-		<-w.flushed
+		w.flushes <- nil
 		hub.Append("s", sse.Notice{Event: name, Data: bytes.Clone(data)})
-		<-w.flushed
+		w.flushes <- nil
 		cancel()
 		require.NoError(t, <-done)
 		require.NoError(t, hub.Close(context.Background(), sse.ByeShutdown))
