@@ -69,9 +69,10 @@ func (p *plan) launch(r *run, launch registry.Launch) error {
 func (p *plan) fork(launch registry.Launch, write int, onExit func()) (*proc.Process, error) {
 	host := p.producer.host
 	out := uintptr(write)
+	// Behind "--" a command may begin with "-" and is still a command.
 	spec := proc.Spec{
 		Path:   p.producer.shell,
-		Args:   []string{filepath.Base(p.producer.shell), "-c", p.request.command},
+		Args:   []string{filepath.Base(p.producer.shell), "-c", "--", p.request.command},
 		Dir:    p.request.workdir,
 		Env:    p.producer.environ.with(&p.request, launch),
 		Files:  []uintptr{host.Null(), out, out},
@@ -83,7 +84,7 @@ func (p *plan) fork(launch registry.Launch, write int, onExit func()) (*proc.Pro
 			return nil, refusal(err, "the command can't be started")
 		}
 		defer func() { _ = script.Close() }()
-		spec.Args[2] = loader
+		spec.Args[3] = loader
 		spec.Files = append(spec.Files, script.Fd())
 	}
 	process, err := host.Start(spec)
