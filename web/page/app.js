@@ -9,7 +9,7 @@ import { TaskList } from "./list.js";
 import { Tasks } from "./tasks.js";
 import { busy, byId, h, setAttr, setText } from "./dom.js";
 
-const session = new Session({ onEnd: signedOut, onRenewed: () => {} });
+const session = new Session({ onEnd: signedOut });
 const api = new API(session);
 const tasks = new Tasks({ api, onChange: changed });
 const list = new TaskList({ tasks, api });

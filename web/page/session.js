@@ -29,12 +29,10 @@ export function codeOf(hash) {
 export class Session {
   #timer = 0;
   #onEnd;
-  #onRenewed;
 
-  /** onEnd(words) is called once when a session is over, onRenewed() after each fresh token. */
-  constructor({ onEnd, onRenewed }) {
+  /** onEnd(words) is called once when a session is over. */
+  constructor({ onEnd }) {
     this.#onEnd = onEnd;
-    this.#onRenewed = onRenewed;
     this.token = null;
     this.expiresAt = 0;
   }
@@ -96,8 +94,12 @@ export class Session {
     try {
       const answer = await post("/auth/renew", { token: asked });
       if (this.token !== asked) return;
+      if (answer.expiresAt <= this.expiresAt) {
+        // Some tokens only live out what is left of them: asking again would not help.
+        this.#plan(this.expiresAt - Date.now());
+        return;
+      }
       this.adopt(answer.token, answer.expiresAt);
-      this.#onRenewed();
     } catch {
       // Away or refused: the token in hand is good until its end, so ask again until then.
       if (this.token === asked) this.#plan(Math.min(5_000, Math.max(500, this.expiresAt - Date.now())));
