@@ -51,13 +51,13 @@ func serveIdle(mode string) {
 		server.Handler = handler(hub)
 	}
 	go func() { _ = server.Serve(l) }()
-	fmt.Println(l.Addr())
+	fmt.Fprintln(os.Stdout, l.Addr())
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		asIs := resident()
 		runtime.GC()
 		debug.FreeOSMemory()
-		fmt.Println(asIs, resident(), runtime.NumGoroutine())
+		fmt.Fprintln(os.Stdout, asIs, resident(), runtime.NumGoroutine())
 	}
 }
 

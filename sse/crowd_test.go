@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
@@ -30,22 +31,23 @@ func (l narrow) Accept() (net.Conn, error) {
 
 func narrowServer(s *httptest.Server) { s.Listener = narrow{s.Listener} }
 
-// stuck opens a stream on a connection of its own and never reads it.
-func stuck(t testing.TB, addr, query string) net.Conn {
+// stuck opens a stream on a connection of its own that nobody reads before the
+// end of the test.
+func stuck(t *testing.T, addr, query string) {
+	t.Helper()
 	conn, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
 	require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
 	_, err = fmt.Fprintf(conn, "GET /?%s HTTP/1.1\r\nHost: afoot\r\n\r\n", query)
 	require.NoError(t, err)
-	return conn
+	t.Cleanup(func() { _ = conn.Close() })
 }
 
 func TestI5FiftyStoppedSubscribers(t *testing.T) {
 	const ends = 2000
 	h := newHouse(t, sse.Config{MaxStreamsPerSession: 51, WriteTimeout: 2 * time.Second}, narrowServer)
 	for range 50 {
-		conn := stuck(t, h.server.Listener.Addr().String(), "session=s")
-		defer func() { _ = conn.Close() }()
+		stuck(t, h.server.Listener.Addr().String(), "session=s")
 	}
 	h.streams(50)
 	c := h.connect("s", "")
@@ -94,7 +96,7 @@ func TestAHundredStreamsClosedAtOnce(t *testing.T) {
 		require.Equal(t, event{Name: "bye", Data: `{"reason":"shutdown"}`}, c.next())
 		c.ended()
 	}
-	require.ErrorIs(t, h.Serve(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil), sse.Subscription{}), sse.ErrNotStreaming)
+	require.ErrorIs(t, h.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), sse.Subscription{}), sse.ErrNotStreaming)
 }
 
 // Every session has a reader that is cut again and again and resumes, and some
@@ -109,8 +111,7 @@ func TestAThousandSessionsWithStuckReadersAndReconnects(t *testing.T) {
 		session, pad := strconv.Itoa(s), strings.Repeat("x", 500)
 		if s%10 == 0 {
 			pad = strings.Repeat("x", 10_000) // more than the kernel takes
-			conn := stuck(t, addr, "session="+session+"&observe")
-			defer func() { _ = conn.Close() }()
+			stuck(t, addr, "session="+session+"&observe")
 		}
 		wg.Go(func() {
 			for n := range ends {

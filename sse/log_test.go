@@ -220,14 +220,14 @@ func TestLogModel(t *testing.T) {
 				keys++
 				add(fmt.Sprint("k", keys), owner.Draw(t, "owner"))
 			},
-			"hold": func(t *rapid.T) {
+			"hold": func(*rapid.T) {
 				k := key()
 				l.hold(k)
 				for i := range all {
 					all[i].held = all[i].held || all[i].key == k && all[i].pending
 				}
 			},
-			"due": func(t *rapid.T) {
+			"due": func(*rapid.T) {
 				k := key()
 				for _, n := range l.unhold(k) {
 					i := slices.IndexFunc(all, func(a kept) bool { return a.key == k && a.held && !a.gone })
@@ -238,14 +238,14 @@ func TestLogModel(t *testing.T) {
 				}
 				require.False(t, slices.ContainsFunc(all, func(a kept) bool { return a.key == k && a.held && !a.gone }))
 			},
-			"written": func(t *rapid.T) {
+			"written": func(*rapid.T) {
 				n := number()
 				l.written(n, day0)
 				if n <= uint64(len(all)) {
 					all[n-1].pending, all[n-1].held = false, false
 				}
 			},
-			"withdraw": func(t *rapid.T) {
+			"withdraw": func(*rapid.T) {
 				k := key()
 				l.withdraw(k)
 				for i := range all {

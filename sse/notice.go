@@ -1,6 +1,9 @@
 package sse
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // Notice is one event for a session. The hub keeps Data: it must not be changed
 // after it was handed over.
@@ -21,7 +24,7 @@ type Notice struct {
 // normal makes a notice fit for the wire. Empty data would never be dispatched
 // by a client, and would end the package's loop.
 func (n Notice) normal() Notice {
-	if i := bytes.IndexAny([]byte(n.Event), "\r\n"); i >= 0 {
+	if i := strings.IndexAny(n.Event, "\r\n"); i >= 0 {
 		n.Event = n.Event[:i]
 	}
 	if len(n.Data) == 0 {

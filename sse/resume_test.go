@@ -98,14 +98,14 @@ func TestI2ANewEpochForgetsOldIDs(t *testing.T) {
 	require.True(t, found)
 	require.Len(t, epoch, 26)
 	other := newHouse(t, sse.Config{Epoch: "-"})
-	require.Equal(t, `{"reason":"other_epoch"}`, other.connect("s", c.lastID).next().Data)
+	require.Equal(t, event{Name: "gap", Data: `{"reason":"other_epoch"}`}, other.connect("s", c.lastID).next())
 }
 
 func TestH3AnotherSessionsIDIsAGap(t *testing.T) {
 	h := newHouse(t, sse.Config{})
 	h.add("a", numbers(1, 3)...)
 	b := h.connect("b", "e-3")
-	require.Equal(t, `{"reason":"ahead"}`, b.next().Data)
+	require.Equal(t, event{Name: "gap", Data: `{"reason":"ahead"}`}, b.next())
 	h.add("b", "own")
 	b.notices("own")
 	require.Equal(t, "e-1", b.lastID)

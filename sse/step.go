@@ -78,7 +78,7 @@ func (c *stream) dueLocked(now time.Time) *fanout.Event {
 func (c *stream) flushed(event bool, err error) {
 	if err != nil || c.ctx.Err() != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			c.hub.log(c.ctx, slog.LevelInfo, c, "stream cut: its client does not read")
+			c.hub.cfg.Logger.LogAttrs(c.ctx, slog.LevelInfo, "stream cut: its client does not read", c.attrs()...)
 		}
 		c.cancel()
 		return
@@ -113,6 +113,7 @@ func (c *stream) landed() bool {
 		}
 	case flightBye:
 		c.phase = phaseEnded
+	case flightNone, flightOther:
 	}
 	return was != flightBye
 }

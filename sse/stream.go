@@ -34,7 +34,7 @@ type stream struct {
 	session *session
 	id      string
 	sub     Subscription
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // the stream is one request, and ends it
 	cancel  context.CancelFunc
 	guard   guard
 	// callbacks has the package's subscribe and unsubscribe callbacks to wait for.
@@ -110,7 +110,7 @@ func (h *Hub) open(w http.ResponseWriter, r *http.Request, sub Subscription) (*s
 		h.release(c.session)
 		return nil, ErrTooManyStreams
 	}
-	h.log(r.Context(), slog.LevelDebug, c, "stream opened")
+	h.cfg.Logger.LogAttrs(c.ctx, slog.LevelDebug, "stream opened", c.attrs()...)
 	return c, nil
 }
 
@@ -168,7 +168,7 @@ func (h *Hub) close(c *stream) {
 	c.guard.retire()
 	h.remove(c)
 	h.release(s)
-	h.log(context.Background(), slog.LevelDebug, c, "stream ended")
+	h.cfg.Logger.LogAttrs(c.ctx, slog.LevelDebug, "stream ended", c.attrs()...)
 }
 
 // subscribed is called by the package, on a goroutine of its own, once events
@@ -202,8 +202,11 @@ func (h *Hub) stream(id string) *stream {
 	return h.streams[id]
 }
 
-// log writes one line about a stream.
-func (h *Hub) log(ctx context.Context, level slog.Level, c *stream, message string) {
-	h.cfg.Logger.LogAttrs(ctx, level, message,
-		slog.String("session", c.sub.Session), slog.String("stream", c.id), slog.Bool("observe", c.sub.Observe))
+// attrs name the stream in the log.
+func (c *stream) attrs() []slog.Attr {
+	return []slog.Attr{
+		slog.String("session", c.sub.Session),
+		slog.String("stream", c.id),
+		slog.Bool("observe", c.sub.Observe),
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -57,7 +58,7 @@ func TestI6AStreamEndsWithItsToken(t *testing.T) {
 		again.notices("2")
 
 		late := b.connect("session=s"+until(-time.Hour), "e-1")
-		require.Equal(t, `{"reason":"token_expired"}`, late.next().Data, "nothing before the bye")
+		require.Equal(t, event{Name: "bye", Data: `{"reason":"token_expired"}`}, late.next(), "nothing before the bye")
 		late.ended()
 	})
 }
@@ -104,7 +105,7 @@ func TestChangesAreCoalesced(t *testing.T) {
 			b.Poke("s", "x")
 			time.Sleep(time.Millisecond)
 		}
-		require.Equal(t, `{"agent":"x"}`, all.next().Data)
+		require.Equal(t, event{Name: "tasks.changed", Data: `{"agent":"x"}`}, all.next())
 		require.Equal(t, 100*time.Millisecond, time.Since(begin))
 		require.Equal(t, []string{`{"agent":"x"}`}, got(one))
 		require.Equal(t, []string{`{"agent":"x"}`}, got(observer))
@@ -122,7 +123,7 @@ func TestChangesAreCoalesced(t *testing.T) {
 		require.Equal(t, []string{`{}`}, got(one))
 
 		for i := range 20 {
-			b.Poke("s", fmt.Sprint(i))
+			b.Poke("s", strconv.Itoa(i))
 		}
 		require.Equal(t, []string{`{}`}, got(all), "too many to tell apart")
 
@@ -287,7 +288,7 @@ func TestWrittenNoticesAgeWhileNobodyLooks(t *testing.T) {
 		c.close()
 		time.Sleep(2 * time.Minute) // to the minute, whenever the log is swept
 		c = b.connect("session=s", "e-0")
-		require.Equal(t, `{"reason":"evicted"}`, c.next().Data)
+		require.Equal(t, event{Name: "gap", Data: `{"reason":"evicted"}`}, c.next())
 		c.close()
 		synctest.Wait()
 
@@ -309,7 +310,7 @@ func TestCloseCutsWhoDoesNotTakeTheBye(t *testing.T) {
 		begin := time.Now()
 		require.NoError(t, b.Close(t.Context(), sse.ByeReload))
 		require.Equal(t, time.Second, time.Since(begin))
-		require.Equal(t, `{"reason":"reload"}`, healthy.next().Data)
+		require.Equal(t, event{Name: "bye", Data: `{"reason":"reload"}`}, healthy.next())
 		healthy.ended()
 		refused := dial(t, b.http, "http://afoot/?session=s", "")
 		require.Equal(t, http.StatusServiceUnavailable, refused.resp.StatusCode)

@@ -168,7 +168,7 @@ func TestOnlyAFlushWithoutErrorInALiveRequestDelivers(t *testing.T) {
 func FuzzWire(f *testing.F) {
 	f.Add("task.done", []byte(`{"a":1}`))
 	f.Add("", []byte(""))
-	f.Add("x\ry", []byte("id: \n\rid: \n"))
+	f.Add("x\ry", []byte("id: \n\rdata: \n"))
 	f.Add("x\n\ny", []byte("\r\n\r\n: no comment\nevent: e\x00"))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		hub := sse.NewHub(sse.Config{Epoch: "e"})
