@@ -159,7 +159,7 @@ func TestStopReachesEveryGroupOfTheSession(t *testing.T) {
 		{"A5", `trap 'exit 0' TERM; bash -c 'trap "" TERM; echo $$; exec sleep 306' & wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{}},
 		{"leader ignores TERM", `trap "" TERM; echo $$; sleep 320; sleep 320`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGKILL}},
 		{"job control", `set -m; sleep 321 & echo $!; (trap "" TERM; echo $BASHPID; sleep 322; sleep 322) & wait`, 2, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGTERM}},
-		{"stopped", `sleep 323 & kill -STOP $!; echo $!; wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGTERM}},
+		{"stopped", `sleep 323 & kill -STOP $!; until grep -q "^State:.T" /proc/$!/status; do :; done; echo $!; wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGTERM}},
 		{"born during the stop", `trap 'for i in 1 2 3 4 5; do sleep 32$i & done; wait' TERM; echo $$; sleep 326 & wait; wait`, 1, 300 * time.Millisecond, 2 * time.Second, Exit{Signal: syscall.SIGKILL}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -189,24 +189,26 @@ func TestStopReachesEveryGroupOfTheSession(t *testing.T) {
 }
 
 func TestLingeringCountsWhoStays(t *testing.T) {
+	const patience = 50 * time.Millisecond
 	host := newHost(t)
 	for _, c := range []struct {
 		name, command string
 		pids          int
+		patience      time.Duration
 		commands      []string
 	}{
-		{"none", `true`, 0, nil},
-		{"one", `sleep 331 & echo $!`, 1, []string{"sleep 331"}},
-		{"silent one", `sleep 332 >/dev/null 2>&1 & echo $!`, 1, []string{"sleep 332"}},
-		{"own group", `set -m; sleep 333 >/dev/null 2>&1 & echo $!`, 1, []string{"sleep 333"}},
-		{"gone at once", `sleep 0.01 & echo $!`, 1, nil},
+		{"none", `true`, 0, time.Hour, nil},
+		{"one", `sleep 331 & echo $!`, 1, patience, []string{"sleep 331"}},
+		{"silent one", `sleep 332 >/dev/null 2>&1 & echo $!`, 1, patience, []string{"sleep 332"}},
+		{"own group", `set -m; sleep 333 >/dev/null 2>&1 & echo $!`, 1, patience, []string{"sleep 333"}},
+		{"gone at once", `sleep 0.01 & echo $!`, 1, time.Hour, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, out := start(t, host, c.command)
 			p.Wait()
 			_, err := p.Reap()
 			require.NoError(t, err)
-			left, err := p.Tree().Lingering(2 * time.Second / 10)
+			left, err := p.Tree().Lingering(c.patience)
 			require.NoError(t, err)
 			var commands []string
 			for _, member := range left {
@@ -292,11 +294,11 @@ func TestLingeringLooksAgainAfterAnError(t *testing.T) {
 	p.Wait()
 	_, err := p.Reap()
 	require.NoError(t, err)
-	p.tree.net = &blindNet{net: p.tree.net, looks: 3}
+	p.tree.net = &blindNet{net: p.tree.net, looks: 1}
 	left, err := p.Tree().Lingering(10 * time.Millisecond)
+	p.Tree().Stop(time.Second)
 	require.NoError(t, err)
 	require.Len(t, left, 1)
-	p.Tree().Stop(time.Second)
 	require.False(t, alive(pidLine(t, out)))
 }
 
