@@ -40,7 +40,8 @@ type Config struct {
 	Ready func() error
 	// WaitDefault (30 s) and WaitMax (10 min) bound waits.
 	WaitDefault, WaitMax time.Duration
-	// WriteTimeout (30 s) bounds each write of at most 64 KiB to a caller.
+	// WriteTimeout (30 s) bounds each write of at most 64 KiB to a caller, and the
+	// reading of a body.
 	WriteTimeout time.Duration
 }
 
@@ -129,7 +130,13 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 		started:        time.Now(),
 	}
 	w.Header().Set("X-Request-Id", c.id)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	defer func() { c.end(r, recover()) }()
+	if r.ContentLength != 0 {
+		// A caller who stops sending is not waited for, not even by the server, which
+		// reads what is left of a body before it answers.
+		_ = c.control.SetReadDeadline(c.started.Add(a.writeTimeout))
+	}
 	a.handler.ServeHTTP(c, r)
 	if c.route == nil {
 		return // refused or answered at the doors

@@ -1,12 +1,14 @@
 package api
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,8 +16,12 @@ import (
 	"afoot/registry"
 )
 
-// maxBody bounds the body of a request.
-const maxBody = 2 << 20
+// maxBody bounds the body of a request; firstRead is the most that is made ready for
+// it before it has come.
+const (
+	maxBody   = 2 << 20
+	firstRead = 64 << 10
+)
 
 // readBody gives the whole body, which must be application/json.
 func readBody(c *call, r *http.Request) ([]byte, error) {
@@ -38,22 +44,17 @@ func bodyBytes(c *call, r *http.Request) ([]byte, error) {
 		c.Header().Set("Connection", "close") // the rest is not worth reading
 		return nil, &http.MaxBytesError{Limit: maxBody}
 	}
-	body := http.MaxBytesReader(c.ResponseWriter, r.Body, maxBody)
-	var (
-		data []byte
-		err  error
-	)
-	if r.ContentLength >= 0 {
-		data = make([]byte, r.ContentLength)
-		_, err = io.ReadFull(body, data)
-	} else {
-		data, err = io.ReadAll(body)
-	}
-	var size *http.MaxBytesError
-	if err != nil && !errors.As(err, &size) {
+	var data bytes.Buffer
+	data.Grow(int(min(max(r.ContentLength, 0), firstRead)) + bytes.MinRead)
+	_, err := data.ReadFrom(http.MaxBytesReader(c.ResponseWriter, r.Body, maxBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); err != nil && !large {
 		err = registry.Wrap(registry.CodeInvalid, err, "The body could not be read to its end.")
 	}
-	return data, err
+	if err == nil {
+		// From here on a deadline would look like the end of the connection.
+		_ = c.control.SetReadDeadline(time.Time{})
+	}
+	return data.Bytes(), err
 }
 
 // checkMedia refuses bodies that are not plain application/json in UTF-8.

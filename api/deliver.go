@@ -44,7 +44,6 @@ func (c *call) send(r *http.Request, read registry.Read, how *reading) error {
 	var body []byte
 	if how.text {
 		h.Set("Content-Type", "text/plain; charset=utf-8")
-		h.Set("X-Content-Type-Options", "nosniff")
 		body = []byte(render.Read(read))
 	} else {
 		h.Set("Content-Type", "application/json")

@@ -69,7 +69,6 @@ func (p *logPiece) serve(c *call, r *http.Request, rng byteRange, ranged bool) e
 func (p *logPiece) headers(c *call) {
 	h := c.Header()
 	h.Set("Content-Type", "application/octet-stream")
-	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Accept-Ranges", "bytes")
 	h.Set("Afoot-Offset", strconv.FormatInt(p.begin, 10))

@@ -38,7 +38,6 @@ func (a *API) showMetrics(c *call, r *http.Request) error {
 // showOpenAPI answers GET /openapi.yaml.
 func (a *API) showOpenAPI(c *call, _ *http.Request) error {
 	c.Header().Set("Content-Type", "application/yaml")
-	c.Header().Set("X-Content-Type-Options", "nosniff")
 	c.Header().Set("Content-Length", strconv.Itoa(len(wire.OpenAPI())))
 	_, err := io.WriteString(c, wire.OpenAPI())
 	return err

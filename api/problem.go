@@ -16,7 +16,6 @@ func (p problem) write(c *call, r *http.Request) {
 		h.Del(name)
 	}
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
 	if p.challenge != "" {
 		h.Set("WWW-Authenticate", p.challenge)
 	}

@@ -2,10 +2,13 @@ package api_test
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -224,4 +227,31 @@ func TestBadQueries(t *testing.T) {
 	p := w.call(http.MethodPost, "/tasks?wait=true&timeout_ms=0", w.body(registrytest.Script{})).refused(http.StatusBadRequest, "invalid")
 	w.is.Contains(p.Detail, "timeout_ms")
 	w.is.Equal(1, w.jobs.Starts())
+}
+
+// TestStalledBodyIsNotWaitedFor: the connection is given up and nothing starts,
+// whether the body is wanted or the call was refused before.
+func TestStalledBodyIsNotWaitedFor(t *testing.T) {
+	w := newWorld(t, func(s *setup) { s.api.WriteTimeout = 100 * time.Millisecond })
+	for name, token := range map[string]string{"wanted": w.token, "refused": "x"} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
+			require.NoError(t, err)
+			defer conn.Close()
+			require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+			_, err = io.WriteString(conn, "POST /tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+token+
+				"\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+			require.NoError(t, err)
+			_, err = io.ReadAll(conn)
+			require.NoError(t, err, "the server closes the connection")
+		})
+	}
+	w.is.Zero(w.jobs.Starts())
+}
+
+// TestWaitOutlivesTheTimeOfABody: the bound of the body is none of the wait.
+func TestWaitOutlivesTheTimeOfABody(t *testing.T) {
+	w := newWorld(t, func(s *setup) { s.api.WriteTimeout = 50 * time.Millisecond })
+	read := into[wire.TaskRead](w.call(http.MethodPost, "/tasks?wait=true&timeout_ms=300", w.body(registrytest.Script{})).ok(http.StatusCreated))
+	w.is.Equal(wire.Running, read.Snapshot.Status)
 }
