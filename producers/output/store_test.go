@@ -71,11 +71,13 @@ func TestStoreNeverFollowsAPlantedLink(t *testing.T) {
 	store := newStore(t, 0)
 	target := filepath.Join(t.TempDir(), "target")
 	require.NoError(t, os.WriteFile(target, []byte("mine"), 0o600))
-	planted := filepath.Join(store.dir.Name(), store.name(1, logSuffix))
-	require.NoError(t, os.Symlink(target, planted))
+	for n := range uint64(3) { // the files that are made ahead take names too
+		require.NoError(t, os.Symlink(target, filepath.Join(store.dir.Name(), store.name(n+1, logSuffix))))
+	}
 	_, err := store.Create()
 	require.ErrorIs(t, err, os.ErrExist)
 
+	store.seq.Store(3)
 	log := newLog(t, store)
 	feed(t, log, []byte("hello"))
 	log.End()
