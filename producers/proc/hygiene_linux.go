@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,6 +38,20 @@ func (h *hygiene) init() {
 		// signal is reset by exec, an ignored one is not.
 		h.handled = make(chan os.Signal, 1)
 		signal.Notify(h.handled, signals...)
+	}
+	resetReserved()
+}
+
+// resetReserved gives the default back to the signals that the C library keeps
+// for itself. The runtime leaves them alone, and GNU make's children, say, come
+// with them ignored.
+func resetReserved() {
+	ignored, _ := signalSets()
+	var action [32]byte // a sigaction of zeros: the default, on every architecture
+	for _, n := range []uintptr{32, 33, 34} {
+		if ignored>>(n-1)&1 == 1 {
+			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, n, uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -24,6 +25,20 @@ func runAsHost(t *testing.T, prepare, command string) string {
 func TestA10InheritedDispositionsDoNotReachChildren(t *testing.T) {
 	out := runAsHost(t, `trap "" HUP INT QUIT TSTP TTIN TTOU USR1 PIPE TERM XFSZ RTMIN+5;`, `grep -E "Sig(Ign|Blk)" /proc/self/status`)
 	require.Equal(t, []string{"SigBlk:", strings.Repeat("0", 16), "SigIgn:", strings.Repeat("0", 16)}, strings.Fields(out))
+}
+
+// GNU make's children have the C library's own signals ignored.
+func TestReservedDispositionsDoNotReachChildren(t *testing.T) {
+	var ignore [32]byte
+	ignore[0] = 1 // SIG_IGN
+	for _, n := range []uintptr{32, 33} {
+		var old [32]byte
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, n, uintptr(unsafe.Pointer(&ignore)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+		require.Zero(t, errno)
+		defer unix.RawSyscall6(unix.SYS_RT_SIGACTION, n, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0) //nolint:revive // two rounds
+	}
+	out := runAsHost(t, "", `grep SigIgn /proc/self/status`)
+	require.Equal(t, []string{"SigIgn:", strings.Repeat("0", 16)}, strings.Fields(out))
 }
 
 func TestInheritedSignalMaskDoesNotReachChildren(t *testing.T) {
