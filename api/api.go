@@ -128,15 +128,11 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 		api:            a,
 		id:             a.life + "-" + strconv.FormatUint(a.requests.Add(1), 10),
 		started:        time.Now(),
+		unread:         r.ContentLength != 0,
 	}
 	w.Header().Set("X-Request-Id", c.id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	defer func() { c.end(r, recover()) }()
-	if r.ContentLength != 0 {
-		// A caller who stops sending is not waited for, not even by the server, which
-		// reads what is left of a body before it answers.
-		_ = c.control.SetReadDeadline(c.started.Add(a.writeTimeout))
-	}
 	a.handler.ServeHTTP(c, r)
 	if c.route == nil {
 		return // refused or answered at the doors

@@ -41,9 +41,10 @@ func readOptionalBody(c *call, r *http.Request) ([]byte, error) {
 
 func bodyBytes(c *call, r *http.Request) ([]byte, error) {
 	if r.ContentLength > maxBody {
-		c.Header().Set("Connection", "close") // the rest is not worth reading
 		return nil, &http.MaxBytesError{Limit: maxBody}
 	}
+	// A caller who stops sending is not waited for.
+	_ = c.control.SetReadDeadline(c.started.Add(c.api.writeTimeout))
 	var data bytes.Buffer
 	data.Grow(int(min(max(r.ContentLength, 0), firstRead)) + bytes.MinRead)
 	_, err := data.ReadFrom(http.MaxBytesReader(c.ResponseWriter, r.Body, maxBody))
@@ -51,6 +52,7 @@ func bodyBytes(c *call, r *http.Request) ([]byte, error) {
 		err = registry.Wrap(registry.CodeInvalid, err, "The body could not be read to its end.")
 	}
 	if err == nil {
+		c.unread = false
 		// From here on a deadline would look like the end of the connection.
 		_ = c.control.SetReadDeadline(time.Time{})
 	}

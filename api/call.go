@@ -28,6 +28,8 @@ type call struct {
 	principal auth.Principal
 	caller    registry.Caller
 
+	// unread says that the request has a body that was not read to its end.
+	unread bool
 	// status is 0 until the answer has begun.
 	status int
 	bytes  int64
@@ -58,7 +60,7 @@ func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 // WriteHeader begins the answer.
 func (c *call) WriteHeader(status int) {
 	if c.status == 0 {
-		c.status = status
+		c.begin(status)
 	}
 	c.arm()
 	c.ResponseWriter.WriteHeader(status)
@@ -102,7 +104,16 @@ func (c *call) Flush() { _ = c.FlushError() }
 
 func (c *call) begun() {
 	if c.status == 0 {
-		c.status = http.StatusOK
+		c.begin(http.StatusOK)
+	}
+}
+
+// begin notes the status. The server would drain an unread body before it sends
+// anything, for as long as the client likes: such a connection is closed instead.
+func (c *call) begin(status int) {
+	c.status = status
+	if c.unread {
+		c.Header().Set("Connection", "close")
 	}
 }
 

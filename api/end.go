@@ -34,6 +34,9 @@ func (c *call) end(r *http.Request, panicked any) {
 	if panicked != nil && !abort {
 		abort = !c.failed(r, fmt.Errorf("panic: %v\n%s", panicked, debug.Stack()))
 	}
+	if c.unread { // the server wants to see its end, but need not wait for that
+		_ = c.control.SetReadDeadline(c.started)
+	}
 	c.account(r, abort)
 	if abort {
 		panic(http.ErrAbortHandler)

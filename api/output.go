@@ -102,10 +102,9 @@ func (a *API) peek(c *call, r *http.Request, id registry.ID, how *reading) error
 	if how.look {
 		return a.look(c, r, id, how)
 	}
-	delivery, err := a.service.Read(r.Context(), c.caller, id, registry.ReadOptions{LimitBytes: how.limit})
+	read, err := a.service.Look(r.Context(), c.caller, id, registry.AtCursor, registry.LookOptions{LimitBytes: how.limit})
 	if err != nil {
 		return err
 	}
-	delivery.Abandon()
-	return c.send(r, delivery.Read, how)
+	return c.send(r, read, how)
 }

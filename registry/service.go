@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"time"
 )
 
@@ -41,8 +42,8 @@ type Tasks interface {
 	// turn among the reads of the task. Nothing moves before [Delivery.Confirm].
 	// The caller must end the delivery, else further reads of the task starve.
 	Read(ctx context.Context, caller Caller, id ID, opts ReadOptions) (*Delivery, error)
-	// Look reads from an explicit offset. It moves no cursor and marks nothing; with
-	// opts.Wait it waits for bytes beyond the offset, or the end.
+	// Look reads from an explicit offset, or [AtCursor]. It moves no cursor and marks
+	// nothing; with opts.Wait it waits for bytes beyond the offset, or the end.
 	Look(ctx context.Context, caller Caller, id ID, offset int64, opts LookOptions) (Read, error)
 	// Ack commits what an explicit read handed out, up to nextOffset. Below the
 	// cursor it changes nothing; beyond what was handed out it is [CodeInvalid];
@@ -169,6 +170,10 @@ type LookOptions struct {
 	Wait       time.Duration
 	LimitBytes int64
 }
+
+// AtCursor is the offset of a look that shows what the next consuming read would
+// give.
+const AtCursor = math.MinInt64
 
 // Bounds of reads.
 const (

@@ -185,6 +185,8 @@ func (d *daemon) server() *http.Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+		// The server's own answer to "OPTIONS *" would come before the doors.
+		DisableGeneralOptionsHandler: true,
 	}
 }
 

@@ -84,9 +84,7 @@ func (s *Service) dispose(a *agent, quiet <-chan struct{}, reason string) {
 
 	s.mu.Lock()
 	mine := s.ownedLocked(a)
-	for _, r := range mine {
-		s.removeLocked(r)
-	}
+	s.removeAllLocked(a, mine)
 	s.removeAgentLocked(a)
 	s.emitLocked(registry.ChangeOwnerGone, &record{snap: registry.Snapshot{Owner: a.owner}})
 	heard := make(chan struct{})

@@ -66,7 +66,8 @@ func (s *Service) tell(e *event) {
 		close(e.mark)
 		return
 	}
-	snap := e.view.fill()
+	var snap registry.Snapshot
+	s.contain("stream", func() { snap = e.view.snap; snap = e.view.fill() })
 	s.mu.Lock()
 	listeners := s.plugs.hearingLocked(e, snap.Owner)
 	if s.shut {

@@ -9,7 +9,7 @@ import (
 
 // Look implements [registry.Tasks].
 func (s *Service) Look(ctx context.Context, caller registry.Caller, id registry.ID, offset int64, opts registry.LookOptions) (registry.Read, error) {
-	if offset < 0 {
+	if offset < 0 && offset != registry.AtCursor {
 		return registry.Read{}, registry.Errorf(registry.CodeInvalid, "offset must not be negative")
 	}
 	s.mu.Lock()
@@ -19,6 +19,9 @@ func (s *Service) Look(ctx context.Context, caller registry.Caller, id registry.
 		return registry.Read{}, err
 	}
 	v := r.viewLocked()
+	if offset == registry.AtCursor {
+		offset = r.startLocked()
+	}
 	s.mu.Unlock()
 	read, err := v.read(offset, opts.LimitBytes)
 	if err != nil || opts.Wait <= 0 {

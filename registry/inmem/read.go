@@ -43,10 +43,7 @@ func (s *Service) deliver(caller registry.Caller, r *record, w *waiter, opts reg
 	if h := r.handout; h != nil && !opts.Explicit {
 		s.renewLocked(r, h)
 	}
-	v, cursor := r.viewLocked(), r.cursor
-	if r.stream == nil {
-		cursor = 0 // a final output is the same at each read
-	}
+	v, cursor := r.viewLocked(), r.startLocked()
 	s.mu.Unlock()
 
 	read, err := v.read(cursor, opts.LimitBytes)

@@ -43,6 +43,15 @@ type record struct {
 	removed bool
 }
 
+// startLocked is where a consuming read begins: a final output is the same at
+// each read.
+func (r *record) startLocked() int64 {
+	if r.stream == nil {
+		return 0
+	}
+	return r.cursor
+}
+
 func (r *record) live() bool { return !r.snap.Status.Terminal() }
 
 // bucket counts what a limit bounds: live tasks, and starts under way.
@@ -105,15 +114,29 @@ func (s *Service) insertLocked(r *record) {
 	s.countLocked(r.snap.Kind, r.snap.Status, 1)
 }
 
+// removeLocked takes one record out.
 func (s *Service) removeLocked(r *record) {
-	r.removed = true
-	s.dropHandoutLocked(r)
-	delete(s.records, r.snap.ID)
 	owner := s.sessionLocked(r.snap.Owner.Session)
 	if i, ok := slices.BinarySearchFunc(owner.tasks, r.seq, bySeq); ok {
 		owner.tasks = slices.Delete(owner.tasks, i, i+1)
 	}
 	s.forgetSessionLocked(r.snap.Owner.Session)
+	s.droppedLocked(r)
+}
+
+// removeAllLocked takes all records of an owner out, in one pass over its session.
+func (s *Service) removeAllLocked(a *agent, mine []*record) {
+	owner := s.sessionLocked(a.owner.Session)
+	owner.tasks = slices.DeleteFunc(owner.tasks, func(r *record) bool { return r.agent == a })
+	for _, r := range mine {
+		s.droppedLocked(r)
+	}
+}
+
+func (s *Service) droppedLocked(r *record) {
+	r.removed = true
+	s.dropHandoutLocked(r)
+	delete(s.records, r.snap.ID)
 	s.countLocked(r.snap.Kind, r.snap.Status, -1)
 	s.emitLocked(registry.ChangeRemoved, r)
 }

@@ -39,7 +39,7 @@ func (s *Service) start(ctx context.Context, caller registry.Caller, spec regist
 	if err != nil {
 		return registry.Snapshot{}, err
 	}
-	plan, err := s.prepare(ctx, producer, spec)
+	plan, label, err := s.prepare(ctx, producer, spec)
 	if err != nil {
 		return registry.Snapshot{}, err
 	}
@@ -61,7 +61,7 @@ func (s *Service) start(ctx context.Context, caller registry.Caller, spec regist
 		s.giveBack(got, spec.Kind)
 		return registry.Snapshot{}, err
 	}
-	return s.publish(l, got, run, newSnapshot(id, got.owner, spec, plan))
+	return s.publish(l, got, run, newSnapshot(id, got.owner, spec, label))
 }
 
 // check refuses what can be refused without the producer and before room is
@@ -89,13 +89,16 @@ func (s *Service) check(caller registry.Caller, spec registry.Spec) (registry.Pr
 }
 
 // prepare and run contain the producer's panics.
-func (s *Service) prepare(ctx context.Context, p registry.Producer, spec registry.Spec) (plan registry.Plan, err error) {
+func (s *Service) prepare(ctx context.Context, p registry.Producer, spec registry.Spec) (plan registry.Plan, label string, err error) {
 	defer recovered(&err)
-	plan, err = p.Prepare(ctx, spec)
-	if err == nil && spec.Label == nil {
-		err = registry.ValidateLabel(plan.Label())
+	if plan, err = p.Prepare(ctx, spec); err != nil {
+		return nil, "", err
 	}
-	return plan, err
+	if spec.Label != nil {
+		return plan, *spec.Label, nil
+	}
+	label = plan.Label()
+	return plan, label, registry.ValidateLabel(label)
 }
 
 func (s *Service) run(ctx context.Context, plan registry.Plan, l registry.Launch) (run registry.Run, err error) {
@@ -176,15 +179,9 @@ func (s *Service) giveBack(got place, kind registry.Kind) {
 	s.forgetAgentLocked(got.agent)
 }
 
-func newSnapshot(id registry.ID, owner registry.Owner, spec registry.Spec, plan registry.Plan) registry.Snapshot {
+func newSnapshot(id registry.ID, owner registry.Owner, spec registry.Spec, label string) registry.Snapshot {
 	snap := registry.Snapshot{ID: id, Kind: spec.Kind, Owner: owner, Status: registry.StatusRunning}
-	if spec.Label != nil {
-		snap.Label = *spec.Label
-	} else {
-		snap.Label = plan.Label()
-	}
-	// The label outlives the request it was cut from.
-	snap.Label = strings.Clone(snap.Label)
+	snap.Label = strings.Clone(label) // it outlives the request it was cut from
 	if spec.OutputLimitBytes != nil {
 		snap.OutputLimitBytes = *spec.OutputLimitBytes
 	}

@@ -27,6 +27,7 @@ func lookCases() []testCase {
 		{name: "leaving a look ends that look alone", run: lookLeaves},
 		{name: "a look takes no turn", run: lookTakesNoTurn},
 		{name: "a look that saw the end holds no notice", run: lookHoldsNoNotice},
+		{name: "a look at the cursor shows what a read would give, and changes nothing", run: lookAtCursor},
 	}
 }
 
@@ -267,4 +268,24 @@ func lookHoldsNoNotice(w *world) {
 	_, err := c.result()
 	w.is.NoError(err)
 	w.is.False(w.get(work).Reported)
+}
+
+func lookAtCursor(w *world) {
+	work := w.start(alice(), Script{})
+	work.Output.Append("one")
+	w.is.Equal("one", w.take(work).Text)
+	work.Output.Append("two")
+	work.Complete("")
+	w.settled()
+	events := w.log.all()
+	for range 2 {
+		r := w.look(work, registry.AtCursor, registry.LookOptions{})
+		w.is.Equal("two", r.Text)
+		w.is.Equal(int64(3), r.Offset)
+		w.is.True(r.EOF)
+		w.is.False(r.Snapshot.Reported)
+	}
+	w.settled()
+	w.is.Equal(events, w.log.all())
+	w.is.Equal("two", w.take(work).Text)
 }
