@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 )
 
@@ -55,15 +56,20 @@ type Launch struct {
 	Settle func(Outcome, error)
 }
 
+// ErrEnded is what a [Run.Cancel] that came too late returns: the caller is
+// answered as for a finished task.
+var ErrEnded = errors.New("the work has ended")
+
 // Run is work that has begun. A run whose output arrives while it lives is also
 // a [Stream]; any other one has final output only ([Outcome.Output]).
 //
 // The registry keeps the Run as long as the record: after its end a Run must
 // hold no goroutine, no descriptor and no buffer.
 type Run interface {
-	// Cancel asks the work to end. It does not block, is idempotent, and must lead
-	// to Settle. An error means that nothing was changed and is given to the
-	// caller who asked.
+	// Cancel asks the work to end. It does not block on the work, is idempotent, and
+	// must lead to Settle. An error means that nothing was changed and is given to
+	// the caller who asked; [ErrEnded] means that the work had ended by itself, and
+	// is returned after Settle.
 	Cancel(reason string) error
 	// Request is the request as started, for people to look at: defaults resolved,
 	// of environment values only the names.

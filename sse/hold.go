@@ -3,8 +3,9 @@ package sse
 import "slices"
 
 // Hold keeps the pending notices of a key back: no stream carries them until they
-// are due again or withdrawn. One that is on its way to a stream at this moment may
-// still arrive, and is then delivered. Notices that were delivered are untouched.
+// are due again or withdrawn. One that was delivered, or is on its way to a
+// delivering stream at this moment, stays as it is: due again under another number
+// it would be told twice.
 func (h *Hub) Hold(sessionID, key string) {
 	h.edit(sessionID, func(l *noticeLog) { l.hold(key) })
 }
@@ -21,7 +22,7 @@ func (h *Hub) Due(sessionID, key string) {
 
 func (l *noticeLog) hold(key string) {
 	for _, e := range l.entries {
-		if e.notice.Key == key && e.pending() {
+		if e.notice.Key == key && e.pending() && e.flights == 0 {
 			e.held = true
 		}
 	}

@@ -43,6 +43,24 @@ func TestHeldNoticesWait(t *testing.T) {
 	require.Empty(t, l.unhold("d"))
 }
 
+// TestNoHoldInFlight: a notice that is on its way is never renumbered, whether it
+// arrives or not.
+func TestNoHoldInFlight(t *testing.T) {
+	l := newLog(10)
+	l.append(Notice{Key: "a"})
+	c, _ := l.place("", "ep", "")
+	e := l.next(&c)
+	e.flights++
+	l.hold("a")
+	require.Empty(t, l.unhold("a"), "it may arrive")
+	l.landed(1)
+	c, _ = l.place("", "ep", "")
+	require.Equal(t, []uint64{1}, l.rest(c), "lost on its way: pending, under its number")
+	l.hold("a")
+	require.Len(t, l.unhold("a"), 1)
+	l.landed(1) // of an entry that is gone
+}
+
 // TestHoldAtTheHub: a held notice comes behind a later one, to a stream that was
 // open all along.
 func TestHoldAtTheHub(t *testing.T) {

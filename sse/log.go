@@ -15,6 +15,8 @@ type entry struct {
 	writtenAt time.Time
 	// held entries are pending and not carried (see [Hub.Hold]).
 	held bool
+	// flights counts delivering streams that have the entry on its way.
+	flights int
 }
 
 func (e *entry) pending() bool { return e.stamp == 0 }
@@ -88,6 +90,13 @@ func (l *noticeLog) written(number uint64, now time.Time) {
 	l.clock++
 	e := l.entries[i]
 	e.stamp, e.writtenAt, e.held = l.clock, now, false
+}
+
+// landed ends a flight of the entry, if it is still there.
+func (l *noticeLog) landed(number uint64) {
+	if i, found := l.find(number); found {
+		l.entries[i].flights--
+	}
 }
 
 // withdraw removes all notices of a key; it makes no gap.

@@ -66,6 +66,9 @@ func (c *stream) dueLocked(now time.Time) *fanout.Event {
 		return nil
 	}
 	c.flight = flightNotice
+	if !c.sub.Observe {
+		e.flights++
+	}
 	return &fanout.Event{
 		ID:    formatID(c.hub.cfg.Epoch, e.number),
 		Event: []byte(e.notice.Event),
@@ -104,6 +107,7 @@ func (c *stream) landed() bool {
 	switch was {
 	case flightNotice:
 		if !c.sub.Observe {
+			s.log.landed(c.cursor.after)
 			s.log.written(c.cursor.after, now)
 		}
 	case flightGap:

@@ -2,6 +2,7 @@ package bash
 
 import (
 	"afoot/producers/proc"
+	"afoot/registry"
 )
 
 // ghosts are processes that outlived their command.
@@ -14,7 +15,8 @@ type ghosts struct {
 }
 
 // Cancel implements [registry.Run]: SIGTERM to the tree, after the grace SIGKILL.
-// After the end it does the same to leftovers. It never refuses.
+// After the end it does the same to leftovers. It never refuses, but says that it
+// came too late.
 func (r *run) Cancel(string) error {
 	r.mu.Lock()
 	l := r.live
@@ -26,7 +28,7 @@ func (r *run) Cancel(string) error {
 			<-l.done
 		}
 		r.exorcise()
-		return nil
+		return registry.ErrEnded
 	}
 	defer r.mu.Unlock()
 	r.stopLocked(l, cancelled)

@@ -29,7 +29,7 @@ func TestB3CancelTellsWhatReallyHappened(t *testing.T) {
 		require.Equal(t, c.detail, o.Detail)
 		requireSameJSON(t, c.result, o.Result)
 		require.Equal(t, c.output, task.output())
-		require.NoError(t, task.Cancel("after the end"))
+		require.ErrorIs(t, task.Cancel("after the end"), registry.ErrEnded)
 	}
 }
 

@@ -34,8 +34,17 @@ func (s *Service) DisposeAgent(ctx context.Context, caller registry.Caller, id s
 // joined. A default agent that was never needed is nil: there is nothing to end.
 func (s *Service) disposableLocked(caller registry.Caller, id string) (*agent, error) {
 	if id == registry.DefaultAgent {
-		if mine := s.sessions[caller.Session]; mine != nil && caller.Session != "" {
+		mine := s.sessions[caller.Session]
+		if mine == nil || caller.Session == "" {
+			return nil, nil
+		}
+		if mine.standin != nil {
 			return mine.standin, nil
+		}
+		for _, a := range slices.Backward(mine.agents) {
+			if a.owner.Agent == registry.DefaultAgent {
+				return a, nil // its disposal is under way
+			}
 		}
 		return nil, nil
 	}

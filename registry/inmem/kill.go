@@ -67,6 +67,13 @@ func (s *Service) cancel(r *record, reason string, report bool) (snap registry.S
 	}
 	v := r.viewLocked()
 	s.applyLocked(l)
+	if errors.Is(err, registry.ErrEnded) {
+		settled := r.settledLocked() // another cancel's verdict may still be due
+		s.mu.Unlock()
+		s.dispatch()
+		<-settled
+		return registry.Snapshot{}, false, nil
+	}
 	s.mu.Unlock()
 	s.dispatch()
 	return v.fill(), true, err

@@ -2,6 +2,7 @@ package inmem
 
 import (
 	"context"
+	"time"
 
 	"afoot/registry"
 )
@@ -17,17 +18,34 @@ func (s *Service) Read(ctx context.Context, caller registry.Caller, id registry.
 	w := s.enlistLocked(r)
 	s.mu.Unlock()
 	s.dispatch()
+	var bound time.Time
 	if opts.Wait > 0 {
+		bound = time.Now().Add(opts.Wait)
 		err = s.awaitEnd(ctx, r, w, opts.Wait)
 	}
+	got := false
 	if err == nil {
-		err = s.takeTurn(ctx, r)
+		got, err = s.takeTurn(ctx, r, bound)
 	}
 	if err != nil {
 		s.leave(r, w)
 		return nil, err
 	}
+	if !got {
+		return s.outOfTurn(r, w), nil
+	}
 	return s.deliver(caller, r, w, opts)
+}
+
+// outOfTurn answers a wait whose bound came while another read was being
+// answered: the state, and nothing that could be consumed.
+func (s *Service) outOfTurn(r *record, w *waiter) *registry.Delivery {
+	s.leave(r, w)
+	s.mu.Lock()
+	v, at := r.viewLocked(), r.startLocked()
+	s.mu.Unlock()
+	snap := v.fill()
+	return registry.NewDelivery(registry.Read{Snapshot: snap, Offset: at, NextOffset: at, Dropped: snap.DroppedBytes}, nil, nil)
 }
 
 // deliver makes the answer of a read that has its turn.

@@ -135,6 +135,7 @@ func (s *Service) removeAllLocked(a *agent, mine []*record) {
 
 func (s *Service) droppedLocked(r *record) {
 	r.removed = true
+	r.turn.dissolveLocked()
 	s.dropHandoutLocked(r)
 	delete(s.records, r.snap.ID)
 	s.countLocked(r.snap.Kind, r.snap.Status, -1)

@@ -97,30 +97,48 @@ type turn struct {
 	queue []chan struct{}
 }
 
-// takeTurn blocks while another read of r is being answered.
-func (s *Service) takeTurn(ctx context.Context, r *record) error {
+// takeTurn blocks while another read of r is being answered: until ctx ends, or
+// until the bound of a wait, which is the zero time for a read that does not wait.
+// got is false when the bound came first.
+func (s *Service) takeTurn(ctx context.Context, r *record, bound time.Time) (got bool, err error) {
 	s.mu.Lock()
 	if !r.turn.taken {
 		r.turn.taken = true
 		s.mu.Unlock()
-		return nil
+		return true, nil
 	}
 	mine := make(chan struct{})
 	r.turn.queue = append(r.turn.queue, mine)
 	s.mu.Unlock()
+	var over <-chan time.Time
+	if !bound.IsZero() {
+		timer := time.NewTimer(time.Until(bound))
+		defer timer.Stop()
+		over = timer.C
+	}
 	select {
 	case <-mine:
-		return nil
+		return true, nil
+	case <-over:
 	case <-ctx.Done():
+		err = ctx.Err()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.Index(r.turn.queue, mine); i >= 0 {
 		r.turn.queue = slices.Delete(r.turn.queue, i, i+1)
-	} else {
+	} else if !r.removed {
 		r.turn.passLocked() // it came in the same instant
 	}
-	return ctx.Err()
+	return false, err
+}
+
+// dissolveLocked lets everybody go who waits for a turn of a removed record.
+func (t *turn) dissolveLocked() {
+	for _, next := range t.queue {
+		close(next)
+	}
+	t.queue = nil
 }
 
 func (t *turn) passLocked() {
