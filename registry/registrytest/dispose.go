@@ -15,6 +15,7 @@ func disposeCases() []testCase {
 		{name: "nothing of a disposed owner is announced", run: disposeSilent},
 		{name: "observers are told before the answer", run: disposeTells},
 		{name: "the emptied set can be seen by who is told of the end", run: disposeEmptied},
+		{name: "a second end of the same owner waits as well", run: disposeAgain},
 		{name: "an owner without tasks ends as well", run: disposeIdle},
 		{name: "work that is stopping already is awaited", run: disposeStopping},
 		{name: "all work is cancelled before any is awaited", run: disposeTogether},
@@ -239,4 +240,24 @@ func disposeNoStart(w *world) {
 	w.is.NoError(err)
 	w.refused(w.tryStart(agent), registry.CodeGone)
 	w.is.Equal(starts, w.jobs.Starts(), "the starter ran")
+}
+
+// disposeAgain: whoever asks again, because an answer was lost say, is answered
+// when the work has ended and no sooner, also for a default agent.
+func disposeAgain(w *world) {
+	for _, c := range []registry.Caller{alice(), w.open(alice(), 0)} {
+		work := w.start(c, Script{})
+		agent := work.Owner.Agent
+		first, second := w.disposing(alice(), agent), w.disposing(alice(), agent)
+		w.pass(time.Second)
+		w.is.False(first.returned())
+		w.is.False(second.returned(), "work of %s was still alive", agent)
+		work.Settle(registry.Outcome{Status: registry.StatusKilled})
+		w.settled()
+		for _, d := range []*call[struct{}]{first, second} {
+			w.is.True(d.returned())
+		}
+		_, err := first.result()
+		w.is.NoError(err)
+	}
 }

@@ -14,6 +14,7 @@ func killRaceCases() []testCase {
 	return []testCase{
 		{name: "a kill in the instant of settlement", options: many, run: killAgainstSettle},
 		{name: "a cancel that refuses because the work has just ended", run: killRefusedByEnded},
+		{name: "a cancel that came too late is answered as for a finished task", run: killTooLate},
 		{name: "a cancel that is still busy when the work ends", run: killBusyCancel},
 		{name: "a kill during a held live answer", run: killDuringLive},
 		{name: "a kill during a held terminal answer silences its notice", run: killDuringTerminal},
@@ -162,4 +163,18 @@ func killStorm(w *world) {
 		w.is.Equal(1, w.log.count(work.ID, registry.ChangeSettled))
 		w.is.LessOrEqual(w.log.count(work.ID, registry.ChangeReported), 1)
 	}
+}
+
+// killTooLate: the work had ended by itself, and its settlement was on its way
+// when the cancel came.
+func killTooLate(w *world) {
+	work := w.start(alice(), Script{Cancel: func(work *Work, _ string) error {
+		work.Complete("exit code: 0")
+		return registry.ErrEnded
+	}})
+	outcome, s, err := w.Kill(w.ctx, alice(), work.ID, "late")
+	w.is.NoError(err)
+	w.is.Equal(registry.KillAlreadyFinished, outcome)
+	w.is.Equal(registry.StatusCompleted, s.Status)
+	w.is.True(s.Reported)
 }

@@ -23,6 +23,8 @@ func turnCases() []testCase {
 		{name: "an end that is promised to two waits is held until both are over", run: turnTwoPromises},
 		{name: "an end that is promised to two waits is reported by the second", run: turnSecondReports},
 		{name: "a wait that leaves the line gives its promise back", run: turnPromiseLeaves},
+		{name: "a wait in line is over with its bound, and consumes nothing", run: turnBound},
+		{name: "reads in line behind a removed task are let go", run: turnRemoved},
 		{name: "a read whose end came while it was in line reports it", run: turnEndInLine},
 	}
 }
@@ -235,4 +237,41 @@ func turnEndInLine(w *world) {
 	w.is.True(w.get(work).Reported)
 	w.is.LessOrEqual(w.log.count(work.ID, notice), 1)
 	w.is.Equal(1, w.log.count(work.ID, registry.ChangeReported))
+}
+
+// turnBound: a reader that takes its time holds up no bounded wait, and neither
+// text nor end is lost to the wait that gave up.
+func turnBound(w *world) {
+	work := w.start(alice(), Script{})
+	work.Output.Append("abc")
+	first := w.hold(work)
+	waiting := w.reading(work, registry.ReadOptions{Wait: time.Second})
+	work.Complete("")
+	w.settled()
+	w.is.False(waiting.returned())
+	w.pass(time.Second)
+	d := w.delivered(waiting)
+	w.is.Empty(d.Text)
+	w.is.False(d.EOF)
+	w.is.False(d.Snapshot.Reported)
+	w.is.NoError(d.Confirm())
+	w.notices(work, 1)
+	first.Abandon()
+	w.is.Equal("abc", w.take(work).Text)
+}
+
+func turnRemoved(w *world) {
+	work := w.start(alice(), Script{})
+	work.Output.Append("abc")
+	work.Complete("")
+	first := w.hold(work)
+	line := []*call[*registry.Delivery]{w.reading(work, registry.ReadOptions{}), w.reading(work, registry.ReadOptions{})}
+	w.is.NoError(w.Purge(w.ctx, alice(), work.ID))
+	w.settled()
+	for _, c := range line {
+		w.is.True(c.returned(), "it waits for the turn of a task that is gone")
+		_, err := c.result()
+		w.refused(err, registry.CodeGone)
+	}
+	first.Abandon()
 }
