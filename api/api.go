@@ -102,7 +102,7 @@ func New(cfg Config) (*API, error) {
 	if a.metrics, err = newMetrics(cfg.Metrics, cfg.Counts, a.hub.Streams); err != nil {
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}
-	a.handler = cfg.Doors.Wrap(a.refuseAtDoor)(a.routes())
+	a.handler = cfg.Doors.Wrap(a.refuseAtDoor)(bodyless(a.routes()))
 	a.detach = append(a.detach,
 		a.service.OnChange(registry.AllOwners(), a.changed),
 		a.service.OnDone(registry.AllOwners(), a.done))

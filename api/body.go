@@ -59,6 +59,22 @@ func bodyBytes(c *call, r *http.Request) ([]byte, error) {
 	return data.Bytes(), err
 }
 
+// bodyless refuses a body where there is nothing to say. The server notices that
+// a caller has left only behind the end of the body, so an unread one would make
+// an answer to nobody look delivered.
+func bodyless(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodGet, http.MethodHead, http.MethodDelete:
+			if r.ContentLength != 0 {
+				callOf(w).fail(r, invalid("A %s takes no body.", r.Method))
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // checkMedia refuses bodies that are not plain application/json in UTF-8.
 func checkMedia(h http.Header) error {
 	if e := h.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {

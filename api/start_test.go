@@ -240,8 +240,9 @@ func TestStalledBodyIsNotWaitedFor(t *testing.T) {
 		{"foreign host", "POST /tasks", "evil.example", w.token, "421"},
 		{"bad query", "POST /tasks?wait=maybe", "localhost", w.token, "400"},
 		{"unknown path", "POST /nowhere", "localhost", w.token, "404"},
-		{"list", "GET /tasks", "localhost", w.token, "200"},
-		{"health", "GET /healthz", "localhost", "", "200"},
+		{"list", "GET /tasks", "localhost", w.token, "400"},
+		{"health", "GET /healthz", "localhost", "", "400"},
+		{"code", "POST /auth/code", "localhost", w.token, "201"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
