@@ -1,5 +1,5 @@
-# Afoot. `make` alone lists the targets. Go, git, make and a C compiler (for the
-# race detector) are all it needs; tools go into .cache/tools.
+# Afoot. `make` alone lists the targets. Go, git, make, bash and a C compiler (for
+# the race detector) are all it needs; tools go into .cache/tools.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -57,7 +57,10 @@ generate: $(OAPI) ## make code and pages from openapi.yaml and the configuration
 	PATH="$(TOOLS):$$PATH" go generate ./...
 
 .PHONY: verify
-verify: ## generate, and fail if that changes anything
+verify: ## tidy and generate, and fail if that would change anything
+	@tidy=$$(go mod tidy -diff) || { \
+	  [ -z "$$tidy" ] || { echo "$$tidy"; echo "go.mod or go.sum is out of date: run go mod tidy"; exit 1; }; \
+	  echo "NOT CHECKED: whether go.mod is tidy, because not every module can be had here"; }
 	@before=$$(sha256sum $(GENERATED)); $(MAKE) generate; \
 	diff <(echo "$$before") <(sha256sum $(GENERATED)) || { echo "generated files were out of date: commit what make generate wrote"; exit 1; }
 

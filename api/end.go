@@ -16,7 +16,7 @@ import (
 const (
 	keyRequest  = "request"
 	keyTask     = "task"
-	keyError    = "err"
+	keyError    = "error"
 	keyCode     = "code"
 	keyMethod   = "method"
 	keyPath     = "path"

@@ -82,4 +82,5 @@ const (
 	logSource = "source"
 	logKeys   = "keys"
 	logReason = "reason"
+	logIndex  = "index"
 )

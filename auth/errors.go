@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -68,14 +67,6 @@ func (e *Error) Challenge() string {
 	default:
 		return scheme
 	}
-}
-
-// KindOf gives the kind of err, and the empty kind for nil and foreign errors.
-func KindOf(err error) Kind {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Kind
-	}
-	return ""
 }
 
 func refuse(kind Kind, format string, args ...any) *Error {

@@ -45,7 +45,7 @@ func parseKeyset(data []byte, source string, log *slog.Logger) (*keyring, error)
 	for i, raw := range *doc.Keys {
 		jwk, err := parseJWK(raw)
 		if err != nil {
-			log.Warn("key of a JWKS left out", logSource, source, "index", i, logReason, err)
+			log.Warn("key of a JWKS left out", logSource, source, logIndex, i, logReason, err)
 			continue
 		}
 		if err := store.KeyWrite(ctx, jwk); err != nil {

@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"afoot/api/client"
+	"afoot/api/render"
+	"afoot/registry"
 )
 
 // attend stays with a task until its end: prints its output, stops it at the
@@ -123,9 +125,10 @@ func taskCode(task client.Snapshot) int {
 }
 
 // statusLine is the line that closes every text about a task.
-func statusLine(task client.Snapshot) string {
-	if task.Detail == "" {
-		return fmt.Sprintf("[status: %s]", task.Status)
-	}
-	return fmt.Sprintf("[status: %s, %s]", task.Status, task.Detail)
+func statusLine(task client.Snapshot) string { return render.StatusLine(worded(task)) }
+
+// worded is what the words about a task need of it. They are not cut to the limit
+// of the task here: people read them.
+func worded(task client.Snapshot) registry.Snapshot {
+	return registry.Snapshot{ID: registry.ID(task.Id), Status: registry.Status(task.Status), Detail: task.Detail}
 }

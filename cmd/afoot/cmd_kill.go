@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"afoot/api/client"
+	"afoot/api/render"
+	"afoot/registry"
 )
 
 func (a *app) killCommand() *cobra.Command {
@@ -61,10 +63,8 @@ func (a *app) killOne(ctx context.Context, r *remote, id string, params *client.
 		return err
 	case a.json:
 		return a.printJSON(result)
-	case result.Outcome == client.AlreadyFinished:
-		fmt.Fprintf(a.stdout, "task %s had already finished %s\n", id, statusLine(result.Snapshot))
 	default:
-		fmt.Fprintf(a.stdout, "requested cancellation of task %s\n", id)
+		fmt.Fprintln(a.stdout, render.Kill(registry.KillOutcome(result.Outcome), worded(result.Snapshot)))
 	}
 	return nil
 }

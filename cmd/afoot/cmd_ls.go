@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"afoot/api/client"
+	"afoot/api/render"
 )
 
 func (a *app) lsCommand() *cobra.Command {
@@ -59,7 +60,7 @@ func (a *app) ls(ctx context.Context, status, kind string) error {
 // printTasks shows tasks as a table.
 func (a *app) printTasks(tasks []client.Snapshot) error {
 	if len(tasks) == 0 {
-		fmt.Fprintln(a.stderr, "(no background tasks)")
+		fmt.Fprintln(a.stderr, render.List(nil))
 		return nil
 	}
 	tabs := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)

@@ -5,6 +5,9 @@ import (
 	"log/slog"
 )
 
+// keySignal is the key of the signal in log lines.
+const keySignal = "signal"
+
 // newLogger writes to standard error as the configuration says.
 func newLogger(cfg *Config, out io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: cfg.LogLevel}

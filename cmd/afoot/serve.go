@@ -24,10 +24,10 @@ const (
 	maxHeaderBytes    = 64 << 10
 )
 
-// Bounds of a shutdown: what it may take beyond the grace of the tasks, for work
-// that does not die, and what clients get to finish once everything is answered.
+// Bounds of a shutdown: what it may take beyond the end of the tasks, and what
+// clients get to finish once everything is answered.
 const (
-	shutdownSlack = 10 * time.Second
+	shutdownSlack = 5 * time.Second
 	hangUpTimeout = 500 * time.Millisecond
 )
 
@@ -127,7 +127,7 @@ func (d *daemon) run(ctx context.Context, signals <-chan os.Signal, ready func()
 	if err == nil {
 		select {
 		case sig := <-signals:
-			d.log.Info("shutting down", "signal", sig.String())
+			d.log.Info("shutting down", keySignal, sig.String())
 		case err = <-broken:
 			broken <- err
 		}
@@ -139,7 +139,9 @@ func (d *daemon) run(ctx context.Context, signals <-chan os.Signal, ready func()
 // tasks are stopped, which answers the waits, then connections close, then what
 // the tasks were written to.
 func (d *daemon) shutdown(ctx context.Context, server *http.Server, signals <-chan os.Signal, broken <-chan error) error {
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.KillGrace+shutdownSlack)
+	// The registry waits twice for a teardown at most: for starts that are on their
+	// way, then for the tasks. Only what breaks that promise is left behind here.
+	ctx, cancel := context.WithTimeout(ctx, 2*d.cfg.teardown()+shutdownSlack)
 	defer cancel()
 	done := make(chan struct{})
 	hurried := make(chan struct{})
@@ -147,7 +149,7 @@ func (d *daemon) shutdown(ctx context.Context, server *http.Server, signals <-ch
 		defer close(hurried)
 		select {
 		case sig := <-signals:
-			d.log.Info("shutting down at once", "signal", sig.String())
+			d.log.Info("shutting down at once", keySignal, sig.String())
 			d.house.hurry()
 		case <-done:
 		}

@@ -27,6 +27,9 @@ import (
 // its record is failed by force.
 const teardownSlack = 5 * time.Second
 
+// teardown bounds the end of an owner's tasks, and of all tasks.
+func (c *Config) teardown() time.Duration { return c.KillGrace + teardownSlack }
+
 // house is all rooms, wired. Fields stand in the order in which they were made.
 type house struct {
 	authority *auth.Authority
@@ -70,7 +73,7 @@ func buildHouse(cfg *Config, log *slog.Logger) (h *house, err error) {
 		MaxTasksPerOwner:    int(cfg.MaxTasksPerOwner),
 		MaxTasks:            int(cfg.MaxTasks),
 		MaxAgentsPerSession: int(cfg.MaxAgentsPerSession),
-		TeardownTimeout:     cfg.KillGrace + teardownSlack,
+		TeardownTimeout:     cfg.teardown(),
 		Logger:              log,
 	})
 	h.service.AttachController("api", registry.AllOwners())
@@ -193,7 +196,7 @@ func (h *house) ready() error {
 // meanwhile, so that all of it takes one grace and not two.
 func (h *house) quiet(ctx context.Context) error {
 	h.leaving.Store(true)
-	err := h.hub.Close(ctx, "shutdown")
+	err := h.hub.Close(ctx, sse.ByeShutdown)
 	leftovers := make(chan error, 1)
 	go func() { leftovers <- h.bash.Close(ctx) }()
 	err = errors.Join(err, h.service.Close(ctx))
