@@ -18,7 +18,7 @@ SOURCES   = $(wildcard $(shell git ls-files -co --exclude-standard '*.go' go.mod
 # Commands under the race detector would else each end a second late.
 test soak: export GORACE := atexit_sleep_ms=0
 # What `make generate` writes.
-GENERATED = $(wildcard $(shell git ls-files -co --exclude-standard '*.gen.go' docs/configuration.md))
+GENERATED = $(wildcard $(shell git ls-files -co --exclude-standard '*.gen.*' docs/configuration.md))
 
 .PHONY: help
 help: ## list the targets
