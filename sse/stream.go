@@ -205,10 +205,9 @@ func (h *Hub) stream(id string) *stream {
 	return h.streams[id]
 }
 
-// attrs name the stream in the log.
+// attrs name the stream in the log; whose it is, the log does not say.
 func (c *stream) attrs() []slog.Attr {
 	return []slog.Attr{
-		slog.String("session", c.sub.Session),
 		slog.String("stream", c.id),
 		slog.Bool("observe", c.sub.Observe),
 	}

@@ -29,9 +29,14 @@ func (l *Log) Grown(offset int64) <-chan struct{} {
 
 // grew counts n more bytes and wakes who waits for them.
 func (l *Log) grew(n int64) {
-	written := l.written.Add(n)
+	l.written.Add(n)
+	l.wake()
+}
+
+func (l *Log) wake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	written := l.written.Load()
 	if len(l.waiters) == 0 {
 		return
 	}

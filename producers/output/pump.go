@@ -189,10 +189,12 @@ func (p *pump) discard(pipe int) {
 func (p *pump) lose(n int64) {
 	p.spent(n)
 	l := p.log
+	// Both move under the lock that readers hold, and the end before the beginning:
+	// a look without the lock never sees a log that begins behind its end.
 	l.keep.Lock()
-	l.first.Store(l.written.Load() + n)
+	l.first.Store(l.written.Add(n))
 	l.keep.Unlock()
-	l.grew(n)
+	l.wake()
 	p.punch()
 }
 

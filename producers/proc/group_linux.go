@@ -19,14 +19,45 @@ type group struct {
 	reaped *atomic.Bool
 
 	mu sync.Mutex
-	// known are the members of the last look, once the number may be reused: as long
-	// as one of them lives the number was never free, and the session is still ours.
+	// handle is the leader's pidfd. It names the leader's group beyond the leader's
+	// end and any reuse of its number. -1: there is none, or not any more.
+	handle int
+	// known are the members of the last look, for systems where the handle does not
+	// name a group (Linux before 6.9) and for groups beside the leader's: as long as
+	// one of them lives the number was never free, and the session is still ours.
 	known  []Member
 	looked bool
 }
 
-func newGroup(host *Host, sid int, reaped *atomic.Bool) net {
-	return &group{host: host, sid: sid, reaped: reaped}
+func newGroup(host *Host, sid, pidfd int, reaped *atomic.Bool) net {
+	return &group{host: host, sid: sid, reaped: reaped, handle: pidfd}
+}
+
+func (g *group) release() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.handle >= 0 {
+		_ = unix.Close(g.handle)
+		g.handle = -1
+	}
+}
+
+// group signals the leader's group by its handle. Able says that the handle can
+// do that, there that the group has a member, be it a dead one.
+func (g *group) group(sig syscall.Signal) (there, able bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.handle < 0 {
+		return false, false
+	}
+	err := unix.PidfdSendSignal(g.handle, sig, nil, unix.PIDFD_SIGNAL_PROCESS_GROUP)
+	switch {
+	case errors.Is(err, unix.ESRCH):
+		return false, true
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
+		return false, false
+	}
+	return true, true
 }
 
 // empty asks the kernel whether the leader's number names anything: as long as a
@@ -47,9 +78,10 @@ func (g *group) members() ([]Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	there, _ := g.group(0)
 	members := make([]Member, 0, len(stats))
 	for _, s := range stats {
-		if reaped && s.pid == g.sid {
+		if reaped && !there && s.pid == g.sid {
 			return nil, nil // the number went to somebody else
 		}
 		if !s.dead {
@@ -61,7 +93,7 @@ func (g *group) members() ([]Member, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.looked && !overlap(g.known, members) {
+	if !there && g.looked && !overlap(g.known, members) {
 		return nil, nil
 	}
 	g.known, g.looked = members, true
@@ -82,18 +114,31 @@ func overlap(a, b []Member) bool {
 // signal reaches the leader's group as a whole, which nobody in it can outrun by
 // forking, and everybody else one by one.
 func (g *group) signal(sig syscall.Signal, members []Member) {
-	whole := !g.reaped.Load()
+	_, whole := g.group(sig)
+	if whole {
+		for _, member := range members {
+			if member.group != g.sid {
+				g.signalEach(member, sig)
+			}
+		}
+		return
+	}
+	whole = !g.reaped.Load()
 	for _, member := range members {
 		if member.group == g.sid && whole {
 			continue
 		}
-		if err := g.signalOne(member, sig); err != nil {
-			g.host.logger.Warn("process can't be signalled", "pid", member.PID, "error", err.Error())
-		}
+		g.signalEach(member, sig)
 		whole = whole || member.group == g.sid
 	}
 	if whole {
 		_ = syscall.Kill(-g.sid, sig)
+	}
+}
+
+func (g *group) signalEach(member Member, sig syscall.Signal) {
+	if err := g.signalOne(member, sig); err != nil {
+		g.host.logger.Warn("process can't be signalled", "pid", member.PID, "error", err.Error())
 	}
 }
 

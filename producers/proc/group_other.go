@@ -11,7 +11,9 @@ import (
 // group is the net that knows the leader's process group.
 type group struct{ pgid int }
 
-func newGroup(_ *Host, pgid int, _ *atomic.Bool) net { return &group{pgid: pgid} }
+func newGroup(_ *Host, pgid, _ int, _ *atomic.Bool) net { return &group{pgid: pgid} }
+
+func (g *group) release() {}
 
 func (g *group) empty() bool { return errors.Is(syscall.Kill(-g.pgid, 0), syscall.ESRCH) }
 

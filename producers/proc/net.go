@@ -17,6 +17,8 @@ type net interface {
 	empty() bool
 	// members lists who is alive; zombies are not.
 	members() ([]Member, error)
+	// release gives back what names the tree. An empty tree stays empty.
+	release()
 	// signal signals the whole tree, of which members were found just now.
 	signal(sig syscall.Signal, members []Member)
 }

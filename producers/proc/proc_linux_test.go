@@ -309,7 +309,7 @@ func TestStrangersAreNotSignalled(t *testing.T) {
 	stranger, out := start(t, host, `sleep 341 & echo $!; wait`)
 	child := pidLine(t, out)
 	reused := func(known []Member) *Tree {
-		g := newGroup(host, stranger.Pid(), &stranger.reaped).(*group)
+		g := newGroup(host, stranger.Pid(), -1, &stranger.reaped).(*group)
 		g.known, g.looked = known, true
 		return &Tree{net: g, logger: host.logger}
 	}
@@ -320,7 +320,7 @@ func TestStrangersAreNotSignalled(t *testing.T) {
 	requireEndOf(t, stranger.Pid())
 	reused([]Member{{PID: child, start: 1}}).Stop(0)
 	require.True(t, alive(child), "the number is known, its start is not")
-	require.NoError(t, (&group{host: host}).signalOne(Member{PID: child, start: 1}, syscall.SIGKILL))
+	require.NoError(t, (&group{host: host, handle: -1}).signalOne(Member{PID: child, start: 1}, syscall.SIGKILL))
 	require.True(t, alive(child))
 	endByPid(t, child)
 }
@@ -373,5 +373,56 @@ func TestCensusIsSharedByManyWhoStop(t *testing.T) {
 	}
 	for range n {
 		<-done
+	}
+}
+
+// TestForkingChainsAreEnded: who forks and exits faster than anybody can look is
+// ended all the same, as a tree and as what is left of one.
+func TestForkingChainsAreEnded(t *testing.T) {
+	for _, c := range []struct{ name, command string }{
+		{"slow, deaf to SIGTERM", `f() { trap "" TERM; sleep 0.0301; f & }; f >/dev/null & echo $$; sleep 361; true`},
+		{"fast, deaf to SIGTERM", `f() { trap "" TERM; sleep 0.0031; f & }; f >/dev/null & echo $$; sleep 362; true`},
+		{"fast", `f() { sleep 0.0032; f & }; f >/dev/null & echo $$; sleep 363; true`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			host := newHost(t)
+			p, out := start(t, host, c.command)
+			pid := pidLine(t, out)
+			p.Stop(200 * time.Millisecond)
+			p.Wait()
+			_, err := p.Reap()
+			require.NoError(t, err)
+			p.Tree().Stop(0)
+			requireDead(t, host, pid)
+		})
+	}
+	for _, c := range []struct{ name, command string }{
+		{"left behind", `f() { sleep 0.0102; f & }; f >/dev/null 2>&1 & echo $$`},
+		{"left behind, deaf to SIGTERM", `f() { trap "" TERM; sleep 0.0033; f & }; f >/dev/null 2>&1 & echo $$`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			host := newHost(t)
+			p, out := start(t, host, c.command)
+			pid := pidLine(t, out)
+			p.Wait()
+			_, err := p.Reap()
+			require.NoError(t, err)
+			require.NoError(t, syscall.Kill(-pid, 0), "the chain runs")
+			p.Tree().Stop(200 * time.Millisecond)
+			requireDead(t, host, pid)
+		})
+	}
+}
+
+// requireDead looks often enough for who slips through one look not to slip
+// through all.
+func requireDead(t *testing.T, host *Host, sid int) {
+	t.Helper()
+	for range 50 {
+		stats, err := host.procs.session(sid)
+		require.NoError(t, err)
+		for _, s := range stats {
+			require.True(t, s.dead, "process %d is left", s.pid)
+		}
 	}
 }

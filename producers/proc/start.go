@@ -47,7 +47,7 @@ func (h *Host) Start(spec Spec) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{host: h, pid: pid, onExit: spec.OnExit, exited: make(chan struct{})}
-	p.tree = &Tree{net: newGroup(h, pid, &p.reaped), logger: h.logger, pid: pid, hurried: h.hurried}
+	p.tree = &Tree{net: newGroup(h, pid, pidfd, &p.reaped), logger: h.logger, pid: pid, hurried: h.hurried}
 	p.begin(pidfd)
 	return p, nil
 }

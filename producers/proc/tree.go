@@ -39,9 +39,14 @@ func (t *Tree) Stop(grace time.Duration) {
 	if !t.net.empty() {
 		t.stop(grace, nil)
 	}
+	t.net.release()
 }
 
 // stop is one escalation. The grace begins when SIGTERM was sent.
+//
+// A look at all processes is no snapshot: who forks and exits meanwhile may slip
+// through it, again and again. So an empty look is believed only when it was
+// repeated and then sealed by a SIGKILL to the group, which nobody outruns.
 func (t *Tree) stop(grace time.Duration, leaderExited <-chan struct{}) {
 	hurried := t.hurried
 	pause := shortestPause
@@ -53,18 +58,27 @@ func (t *Tree) stop(grace time.Duration, leaderExited <-chan struct{}) {
 		}
 		t.net.signal(signal, members)
 	}
-	for ; ; pause *= 2 {
+	for unseen := 0; ; pause *= 2 {
 		members, err := t.net.members()
-		switch {
-		case err != nil:
+		if err == nil && len(members) == 0 {
+			unseen++
+			switch {
+			case told == syscall.SIGKILL || t.net.empty():
+				return
+			case unseen > 1:
+				tell(syscall.SIGKILL, nil)
+			}
+			sleep(shortestPause, nil, nil)
+			continue
+		}
+		unseen = 0
+		if err != nil {
 			// Out of descriptors, perhaps: the group can be signalled all the same.
 			t.logger.Warn("processes can't be listed", "pid", t.pid, "error", err.Error())
 			if told == syscall.SIGKILL && time.Since(toldAt) > blindStop {
 				t.logger.Error("stopped without a look at who is left", "pid", t.pid)
 				return
 			}
-		case len(members) == 0:
-			return
 		}
 		left := grace - time.Since(toldAt)
 		switch {
@@ -104,6 +118,14 @@ func sleep(pause time.Duration, leaderExited, hurried <-chan struct{}) (exited, 
 // Lingering lists who is left after the end of a leader that was reaped. Who is
 // gone within patience is not counted; with nobody there it returns at once.
 func (t *Tree) Lingering(patience time.Duration) ([]Member, error) {
+	found, err := t.lingering(patience)
+	if len(found) == 0 {
+		t.net.release()
+	}
+	return found, err
+}
+
+func (t *Tree) lingering(patience time.Duration) ([]Member, error) {
 	if t.net.empty() {
 		return nil, nil
 	}

@@ -82,13 +82,13 @@ func (p *Process) peek() bool {
 	}
 }
 
-// Reap takes the exit of the leader and gives its number and descriptor back. It
-// is called once, after [Process.Wait].
+// Reap takes the exit of the leader and gives its number back. Its descriptor goes
+// with the last of its tree. It is called once, after [Process.Wait].
 func (p *Process) Reap() (Exit, error) {
 	exit, err := reap(p.pid)
 	p.reaped.Store(true)
-	if p.pidfd >= 0 {
-		_ = unix.Close(p.pidfd)
+	if p.tree.net.empty() {
+		p.tree.net.release()
 	}
 	return exit, err
 }
