@@ -21,10 +21,14 @@ func (r *run) Cancel(string) error {
 	r.mu.Lock()
 	l := r.live
 	if l == nil || l.decided {
+		stopped := l != nil && l.cause != none
 		r.mu.Unlock()
+		if stopped {
+			return nil // the outcome that is on its way is that of a stop
+		}
 		if l != nil {
-			// The outcome is on its way and knows nothing of this call: it has been
-			// reported by the time this one returns.
+			// It knows nothing of this call: it has been reported by the time this one
+			// returns.
 			<-l.done
 		}
 		r.exorcise()

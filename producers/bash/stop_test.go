@@ -150,7 +150,7 @@ func TestA1LeftoversAreNamedAndOwned(t *testing.T) {
 	} {
 		for _, stop := range []func(*task){
 			func(k *task) { <-k.StopLeftovers("") },
-			func(k *task) { require.NoError(t, k.Cancel("")); <-k.StopLeftovers("") },
+			func(k *task) { require.ErrorIs(t, k.Cancel(""), registry.ErrEnded); <-k.StopLeftovers("") },
 			func(k *task) { require.NoError(t, k.Discard()) },
 		} {
 			begun := time.Now()
