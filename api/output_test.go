@@ -252,7 +252,9 @@ func (b *brokenWriter) FlushError() error { return b.flush() }
 // TestStalledReaderGivesItsTurnBack: a caller who asks and never reads holds up
 // nobody for longer than the bound of a write, and consumes nothing.
 func TestStalledReaderGivesItsTurnBack(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.api.WriteTimeout = 100 * time.Millisecond })
+	t.Parallel()
+	// Long enough for the second reader on a busy machine too.
+	w := newWorld(t, func(s *setup) { s.api.WriteTimeout = 3 * time.Second })
 	work := w.start(registrytest.Script{})
 	const size = 6 << 20
 	work.Output.Append(strings.Repeat("x", size))
@@ -262,7 +264,7 @@ func TestStalledReaderGivesItsTurnBack(t *testing.T) {
 	w.is.NoError(conn.(*net.TCPConn).SetReadBuffer(4 << 10))
 	_, err = io.WriteString(conn, "GET /tasks/bash-1/output HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+w.token+"\r\n\r\n")
 	w.is.NoError(err)
-	w.eventually(func() bool { return strings.Contains(w.log.String(), "an answer was not written") }, "the stalled answer is given up")
+	w.is.Eventually(func() bool { return strings.Contains(w.log.String(), "an answer was not written") }, time.Minute, time.Millisecond, "the stalled answer is given up")
 	read := into[wire.TaskRead](w.get("/tasks/bash-1/output").ok(http.StatusOK))
 	w.is.EqualValues(0, read.Offset)
 	w.is.Len(read.Text, size)
@@ -270,7 +272,9 @@ func TestStalledReaderGivesItsTurnBack(t *testing.T) {
 
 // TestSlowReaderIsServed: the bound is on each piece, not on the whole answer.
 func TestSlowReaderIsServed(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.api.WriteTimeout = 300 * time.Millisecond })
+	t.Parallel()
+	const bound = 3 * time.Second
+	w := newWorld(t, func(s *setup) { s.api.WriteTimeout = bound })
 	work := w.start(registrytest.Script{})
 	const size = 8 << 20
 	work.Output.Append(strings.Repeat("x", size))
@@ -288,7 +292,7 @@ func TestSlowReaderIsServed(t *testing.T) {
 	w.is.NoError(err)
 	defer res.Body.Close()
 	// As slow as it takes to be beyond the bound as a whole.
-	pause := time.NewTicker(25 * time.Millisecond)
+	pause := time.NewTicker(250 * time.Millisecond)
 	defer pause.Stop()
 	total, buf := 0, make([]byte, 256<<10)
 	for {
@@ -298,7 +302,7 @@ func TestSlowReaderIsServed(t *testing.T) {
 		}
 		<-pause.C
 	}
-	w.is.Greater(time.Since(begin), 300*time.Millisecond)
+	w.is.Greater(time.Since(begin), 2*bound)
 	w.is.Greater(total, size)
 }
 

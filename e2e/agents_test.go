@@ -139,7 +139,7 @@ func TestAgentDisposalWaitsForTheWork(t *testing.T) {
 		require.Empty(t, d.aliveOf(id), "answered while %s lived", id)
 	}
 	require.GreaterOrEqual(t, time.Since(begun), grace-50*time.Millisecond)
-	require.Less(t, time.Since(begun), grace+2*time.Second)
+	require.Less(t, time.Since(begun), patient(grace+2*time.Second))
 	for _, id := range []string{stubborn, quick, pending} {
 		session.do(t, http.MethodGet, "/tasks/"+id, nil).refused(t, http.StatusGone, "gone")
 	}
@@ -198,13 +198,13 @@ func TestLeases(t *testing.T) {
 	session := d.as("lease")
 	t.Run("a silent agent is disposed", func(t *testing.T) {
 		t.Parallel()
-		agent := session.open(t, fields{"leaseMs": 1000})
+		agent := session.open(t, fields{"leaseMs": 3000})
 		begun := time.Now()
 		id := agent.start(t, `sleep 821`).ID
-		eventually(t, 5*time.Second, "disposal", func() bool {
+		eventually(t, 15*time.Second, "disposal", func() bool {
 			return session.do(t, http.MethodGet, "/tasks/"+id, nil).status == http.StatusGone
 		})
-		require.GreaterOrEqual(t, time.Since(begun), time.Second)
+		require.GreaterOrEqual(t, time.Since(begun), 3*time.Second)
 		require.Empty(t, d.aliveOf(id))
 		agent.do(t, http.MethodGet, "/tasks", nil).refused(t, http.StatusGone, "gone")
 	})
@@ -213,8 +213,8 @@ func TestLeases(t *testing.T) {
 	for name, busy := range map[string]func(t *testing.T, agent *client, id string){
 		"calls renew": func(t *testing.T, agent *client, _ string) {
 			t.Helper()
-			until := time.Now().Add(3 * time.Second)
-			eventually(t, 5*time.Second, "calls for three leases", func() bool {
+			until := time.Now().Add(7 * time.Second)
+			eventually(t, 30*time.Second, "calls for two leases", func() bool {
 				require.Equal(t, http.StatusOK, agent.do(t, http.MethodGet, "/tasks?limit=1", nil).status)
 				return time.Now().After(until)
 			})
@@ -222,23 +222,23 @@ func TestLeases(t *testing.T) {
 		"a stream holds": func(t *testing.T, agent *client, id string) {
 			t.Helper()
 			events := agent.subscribe(t, "agent="+agent.agent, "")
-			o := session.read(t, id, "wait=true&timeout_ms=3000&offset=3")
+			o := session.read(t, id, "wait=true&timeout_ms=7000&offset=3")
 			require.Equal(t, "running", o.Snapshot.Status)
 			events.cut()
 		},
 		"a wait holds": func(t *testing.T, agent *client, id string) {
 			t.Helper()
-			require.Equal(t, "running", agent.read(t, id, "wait=true&timeout_ms=3000").Snapshot.Status)
+			require.Equal(t, "running", agent.read(t, id, "wait=true&timeout_ms=7000").Snapshot.Status)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			agent := session.open(t, fields{"leaseMs": 1000})
+			agent := session.open(t, fields{"leaseMs": 3000})
 			id := agent.start(t, `echo up; sleep 823`).ID
 			session.says(t, id, "up")
 			busy(t, agent, id)
 			require.Contains(t, session.agents(t), agent.agent)
-			eventually(t, 5*time.Second, "disposal", func() bool {
+			eventually(t, 15*time.Second, "disposal", func() bool {
 				return session.do(t, http.MethodGet, "/tasks/"+id, nil).status == http.StatusGone
 			})
 			d.gone(t, id, time.Second)

@@ -86,7 +86,7 @@ func TestG2StartAndCollectInOneTrip(t *testing.T) {
 	require.Equal(t, "/tasks/"+o.Snapshot.ID, a.header.Get("Location"))
 	eventually(t, 5*time.Second, "reported", func() bool { return c.get(t, o.Snapshot.ID).Reported })
 
-	a = c.do(t, http.MethodPost, "/tasks?wait=true&timeout_ms=300", startBody(`echo soon; sleep 603`))
+	a = c.do(t, http.MethodPost, "/tasks?wait=true&timeout_ms=3000", startBody(`echo soon; sleep 603`))
 	require.Equal(t, http.StatusCreated, a.status, "%s", a)
 	a.into(t, &o)
 	require.Equal(t, "running", o.Snapshot.Status)
@@ -114,7 +114,7 @@ func TestG3WaitsTellTheTruth(t *testing.T) {
 		o = c.read(t, id, "wait=true&timeout_ms=5000")
 		require.Equal(t, "completed", o.Snapshot.Status)
 		require.GreaterOrEqual(t, time.Since(begun), 2*time.Second)
-		require.Less(t, o.Snapshot.lasted(t), 3*time.Second)
+		require.Less(t, o.Snapshot.lasted(t), patient(3*time.Second))
 	})
 
 	t.Run("end and time-out at once", func(t *testing.T) {
@@ -195,16 +195,16 @@ func TestG3WaitBoundsAreConfigured(t *testing.T) {
 	o := c.read(t, id, "wait=true")
 	require.Equal(t, "running", o.Snapshot.Status)
 	require.GreaterOrEqual(t, time.Since(begun), 400*time.Millisecond)
-	require.Less(t, time.Since(begun), 900*time.Millisecond+time.Second)
+	require.Less(t, time.Since(begun), patient(2*time.Second))
 	begun = time.Now()
 	o = c.read(t, id, "wait=true&timeout_ms=5000")
 	require.Equal(t, int64(900), *o.TimeoutMs)
 	require.GreaterOrEqual(t, time.Since(begun), 900*time.Millisecond)
-	require.Less(t, time.Since(begun), 3*time.Second)
+	require.Less(t, time.Since(begun), patient(3*time.Second))
 	begun = time.Now()
 	o = c.read(t, id, "wait=true&offset=0&timeout_ms=5000")
 	require.Equal(t, int64(900), *o.TimeoutMs)
-	require.Less(t, time.Since(begun), 3*time.Second)
+	require.Less(t, time.Since(begun), patient(3*time.Second))
 	a := c.do(t, http.MethodPost, "/tasks?wait=true&timeout_ms=7000", startBody(`sleep 609`))
 	require.Equal(t, http.StatusCreated, a.status, "%s", a)
 	a.into(t, &o)
@@ -260,7 +260,7 @@ func (c *client) storm(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if took := time.Since(begun); took > 2*time.Second {
+			if took := time.Since(begun); took > patient(2*time.Second) {
 				return fmt.Errorf("%s %s took %v", method, path, took)
 			}
 			if strings.HasSuffix(path, "/input") {
@@ -324,7 +324,7 @@ func TestG5ClientsThatLeave(t *testing.T) {
 	c.says(t, id, "first")
 	base := c.get(t, id).Waiters
 
-	ctx, leave := context.WithTimeout(t.Context(), time.Second)
+	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	var waiting sync.WaitGroup
 	for _, path := range []string{
@@ -339,6 +339,7 @@ func TestG5ClientsThatLeave(t *testing.T) {
 		})
 	}
 	eventually(t, 5*time.Second, "blocked waits", func() bool { return c.get(t, id).Waiters >= base+2 })
+	leave()
 	waiting.Wait()
 	eventually(t, 5*time.Second, "waiters back at the base", func() bool { return c.get(t, id).Waiters == base })
 	s := c.get(t, id)
@@ -359,15 +360,18 @@ func TestG5StartersThatLeave(t *testing.T) {
 	t.Parallel()
 	d := serve(t)
 	c := d.as("g5")
+	g := newGate(t)
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
 	go func() {
-		_, err := c.call(ctx, http.MethodPost, "/tasks?wait=true&timeout_ms=60000", startBody(`echo up; sleep .5; echo end; exit 8`))
+		_, err := c.call(ctx, http.MethodPost, "/tasks?wait=true&timeout_ms=60000", startBody(`echo up; `+g.wait()+`echo end; exit 8`))
 		left <- err
 	}()
 	eventually(t, 5*time.Second, "published", func() bool { return len(c.list(t, "")) == 1 })
 	leave()
 	require.Error(t, <-left)
+	eventually(t, 20*time.Second, "the daemon knows it", func() bool { return c.get(t, "bash-1").Waiters == 0 })
+	g.open(t)
 	events := c.subscribe(t, "", "")
 	n := events.done(t, 1)[0].notice(t)
 	require.Equal(t, "exit code: 8", n.Task.Detail)

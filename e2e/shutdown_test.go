@@ -52,7 +52,7 @@ func TestK9ShutdownWithEverythingOpen(t *testing.T) {
 			for _, s := range signals {
 				require.NoError(t, d.cmd.Process.Signal(s))
 			}
-			require.True(t, d.waitExit(grace+2*time.Second), "still there after %v", time.Since(begun))
+			require.True(t, d.waitExit(patient(grace+2*time.Second)), "still there after %v", time.Since(begun))
 			require.Equal(t, 0, d.cmd.ProcessState.ExitCode())
 			require.Empty(t, d.alive())
 			for _, s := range streams {
@@ -111,7 +111,7 @@ func TestK9ShutdownWithStuckClients(t *testing.T) {
 			c.get(t, id) // the daemon has met the connection before this one
 			begun := time.Now()
 			require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
-			require.True(t, d.waitExit(grace+2*time.Second), "still there after %v", time.Since(begun))
+			require.True(t, d.waitExit(patient(grace+2*time.Second)), "still there after %v", time.Since(begun))
 			require.Equal(t, 0, d.cmd.ProcessState.ExitCode())
 			require.Empty(t, d.alive())
 		})

@@ -183,7 +183,7 @@ func (s *stream) done(t *testing.T, n int) []event {
 // await waits for n events of the names.
 func (s *stream) await(t *testing.T, within time.Duration, n int, names ...string) []event {
 	t.Helper()
-	deadline := time.Now().Add(within)
+	deadline := time.Now().Add(patient(within))
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -203,7 +203,7 @@ func (s *stream) over(t *testing.T, within time.Duration) {
 	t.Helper()
 	select {
 	case <-s.ended:
-	case <-time.After(within):
+	case <-time.After(patient(within)):
 		require.FailNow(t, "stream still open", "after %v; events %v", within, s.all())
 	}
 }

@@ -133,7 +133,7 @@ func TestSilentStreamIsTakenForDead(t *testing.T) {
 		says("event: b\ndata: 2\n\n", false),
 	)
 	var types []string
-	for e, err := range c.Subscribe(context.Background(), client.Subscription{Silence: 50 * time.Millisecond}) {
+	for e, err := range c.Subscribe(context.Background(), client.Subscription{Silence: 2 * time.Second}) {
 		require.NoError(t, err)
 		if types = append(types, e.Type); len(types) == 2 {
 			break
