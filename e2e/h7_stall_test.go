@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -86,6 +87,36 @@ func TestH7StalledReaderHoldsNobody(t *testing.T) {
 	require.Less(t, time.Since(begun), patient(10*time.Second))
 	require.Len(t, c.read(t, id, "").Text, 8000000, "then it is the next one's turn")
 	require.Less(t, time.Since(begun), 45*time.Second)
+}
+
+// A wait keeps its bound also where it stands behind a reader that takes nothing.
+func TestG3WaitBehindAStalledReader(t *testing.T) {
+	t.Parallel()
+	const size = 20000000
+	d := serve(t)
+	c := d.as("behind")
+	id := c.start(t, fmt.Sprintf(`head -c %d /dev/zero | tr '\0' x; echo; sleep 915`, size-1)).ID
+	eventually(t, 30*time.Second, "output", func() bool { return c.get(t, id).OutputBytes == size })
+	w, err := d.dial()
+	require.NoError(t, err)
+	defer func() { _ = w.conn.Close() }()
+	require.NoError(t, w.conn.SetReadBuffer(4096))
+	require.NoError(t, w.ask(c, "/tasks/"+id+"/output"))
+	_, err = w.r.ReadByte()
+	require.NoError(t, err)
+	for range 2 {
+		begun := time.Now()
+		o := c.read(t, id, "wait=true&timeout_ms=500")
+		require.Less(t, time.Since(begun), patient(5*time.Second))
+		require.Equal(t, "running", o.Snapshot.Status)
+		require.False(t, o.EOF)
+		require.False(t, o.Snapshot.Reported)
+		require.Equal(t, int64(size), o.Snapshot.OutputBytes)
+	}
+	require.NoError(t, w.cut())
+	o := c.read(t, id, "")
+	require.Zero(t, o.Offset, "nothing was consumed")
+	require.NotEmpty(t, o.Text)
 }
 
 func TestBadInputWithoutLength(t *testing.T) {
