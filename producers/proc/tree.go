@@ -19,6 +19,10 @@ const (
 	blindLook = time.Second
 )
 
+// moreLooks is how often a tree is looked at beyond the patience when the kernel
+// says that somebody is there and a look finds nobody alive.
+const moreLooks = 5
+
 // Tree is everybody who belongs to one started process, as far as its net sees.
 type Tree struct {
 	net    net
@@ -125,24 +129,28 @@ func (t *Tree) Lingering(patience time.Duration) ([]Member, error) {
 	return found, err
 }
 
-func (t *Tree) lingering(patience time.Duration) ([]Member, error) {
-	if t.net.empty() {
-		return nil, nil
-	}
+// lingering looks until patience is over, or the kernel says that nobody is left.
+// A look that finds nobody proves nothing: who forks and exits slips through it.
+func (t *Tree) lingering(patience time.Duration) (found []Member, err error) {
 	begun := time.Now()
-	found, err := t.look()
-	for pause := shortestPause; err == nil && len(found) > 0; pause *= 2 {
-		left := patience - time.Since(begun)
-		if left <= 0 {
-			return found, nil
-		}
-		sleep(min(pause, left), nil, nil)
+	for pause, again := shortestPause, 0; !t.net.empty(); pause *= 2 {
 		var now []Member
-		if now, err = t.look(); err == nil {
+		if now, err = t.look(); err != nil {
+			return nil, err
+		}
+		if len(now) > 0 {
 			found = persisting(found, now)
 		}
+		left := patience - time.Since(begun)
+		if left <= 0 {
+			if again++; len(now) > 0 || again > moreLooks {
+				return found, nil
+			}
+			found, left = nil, shortestPause
+		}
+		sleep(min(pause, left), nil, nil)
 	}
-	return found, err
+	return nil, nil
 }
 
 // look lists the members, and tries again for a while when that fails: what it
