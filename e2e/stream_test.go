@@ -142,13 +142,31 @@ func (s *stream) cut() {
 
 // leave cuts the stream once the daemon has written something behind the last
 // notice that came, and so has recorded that one as written: who leaves at once may
-// get it again. The later event is the change of an unowned task.
+// get it again. The later event is the change of an unowned task. It returns when
+// the daemon has noticed: until then an end may be written to nobody.
 func (s *stream) leave(t *testing.T, c *client) {
 	t.Helper()
 	before := len(s.all("tasks.changed"))
 	c.d.anyone().start(t, "true")
 	s.await(t, 10*time.Second, before+1, "tasks.changed")
+	open := c.d.streams(t)
 	s.cut()
+	eventually(t, 10*time.Second, "the daemon sees that the client has left", func() bool { return c.d.streams(t) < open })
+}
+
+// streams counts the open streams of a daemon.
+func (d *daemon) streams(t *testing.T) int {
+	t.Helper()
+	a := d.with(d.mint(map[string]any{"scope": "metrics"})).do(t, http.MethodGet, "/metrics", nil)
+	for line := range strings.Lines(string(a.body)) {
+		if count, ok := strings.CutPrefix(line, "afoot_streams "); ok {
+			n, err := strconv.Atoi(strings.TrimSpace(count))
+			require.NoError(t, err)
+			return n
+		}
+	}
+	require.Fail(t, "no afoot_streams in /metrics", "%s", a.body)
+	return 0
 }
 
 // all gives the events with one of names so far, all of them without names.
