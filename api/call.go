@@ -30,6 +30,8 @@ type call struct {
 
 	// unread says that the request has a body that was not read to its end.
 	unread bool
+	// arrived says that the answer was flushed to a caller who was there.
+	arrived bool
 	// status is 0 until the answer has begun.
 	status int
 	bytes  int64

@@ -10,12 +10,12 @@ import (
 )
 
 // deliver writes a consuming read and commits it: cursor and notice move only if
-// the flush returned no error while the caller was still there.
+// the flush returned no error and the caller was still there.
 func (c *call) deliver(r *http.Request, d *registry.Delivery, how *reading) error {
 	if err := c.send(r, d.Read, how); err != nil {
 		return err
 	}
-	if r.Context().Err() == nil { // else gone: the text stays unread
+	if c.arrived { // else gone: the text stays unread
 		c.confirm(d)
 	}
 	return nil
@@ -56,9 +56,13 @@ func (c *call) send(r *http.Request, read registry.Read, how *reading) error {
 			return c.lost(r, err)
 		}
 	}
+	// A caller may leave the moment it has everything, so what counts is whether it
+	// was there before the last piece was sent, and was not found gone by that.
+	live := r.Context().Err() == nil
 	if err := c.FlushError(); err != nil {
 		return c.lost(r, err)
 	}
+	c.arrived = live && !gone(r.Context())
 	return nil
 }
 

@@ -43,6 +43,7 @@ func (a *API) subscription(c *call, r *http.Request) (sub *sse.Subscription, rel
 		Agent:       agent,
 		Observe:     observe,
 		LastEventID: r.Header.Get("Last-Event-ID"),
+		Gone:        func() bool { return gone(r.Context()) },
 		Until:       c.principal.ExpiresAt,
 	}, release, err
 }

@@ -217,14 +217,19 @@ func TestAnswerThatCouldNotBeWritten(t *testing.T) {
 		flush func(cancel func()) error
 	}{
 		{"the flush fails", func(func()) error { return io.ErrClosedPipe }},
-		{"the caller left during the flush", func(cancel func()) error { cancel(); return nil }},
+		{"the caller left before the flush", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			w.ended("one\n")
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			out := &brokenWriter{header: http.Header{}, flush: func() error { return c.flush(cancel) }}
+			out := &brokenWriter{header: http.Header{}, flush: func() error { return nil }, write: func() {}}
+			if c.flush != nil {
+				out.flush = func() error { return c.flush(cancel) }
+			} else {
+				out.write = cancel
+			}
 			r := w.request(ctx, http.MethodGet, "/tasks/bash-1/output", "")
 			r.Host = "localhost"
 			func() {
@@ -238,17 +243,33 @@ func TestAnswerThatCouldNotBeWritten(t *testing.T) {
 	}
 }
 
+// TestCallerWhoLeavesWithTheAnswer has it: leaving is no sign of a loss.
+func TestCallerWhoLeavesWithTheAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.ended("one\n")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	out := &brokenWriter{header: http.Header{}, flush: func() error { cancel(); return nil }, write: func() {}}
+	r := w.request(ctx, http.MethodGet, "/tasks/bash-1/output", "")
+	r.Host = "localhost"
+	w.server.Config.Handler.ServeHTTP(out, r)
+	w.is.True(w.snapshot("bash-1").Reported)
+	w.is.Empty(into[wire.TaskRead](w.get("/tasks/bash-1/output")).Text)
+}
+
 // brokenWriter is a connection that takes bytes and then breaks.
 type brokenWriter struct {
 	header http.Header
 	bytes  int
 	flush  func() error
+	write  func()
 }
 
 func (b *brokenWriter) Header() http.Header { return b.header }
 func (b *brokenWriter) WriteHeader(int)     {}
 func (b *brokenWriter) Write(p []byte) (int, error) {
 	b.bytes += len(p)
+	b.write()
 	return len(p), nil
 }
 func (b *brokenWriter) FlushError() error { return b.flush() }

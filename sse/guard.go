@@ -19,9 +19,13 @@ type guard struct {
 	control *http.ResponseController
 	// flusher is the first writer beneath w that can say whether a flush failed.
 	flusher errorFlusher
+	// live says whether the request is; it is asked before every flush, because a
+	// client may well leave when it has what it came for.
+	live func() bool
 	// flushed hears of every flush, on the handler's goroutine: whether it carried
-	// an event, and the first error of the stream so far.
-	flushed func(event bool, err error)
+	// an event, whether the request was live, and the first error of the stream so
+	// far.
+	flushed func(event, live bool, err error)
 	until   time.Time
 
 	// These belong to the handler's goroutine: the first error, and whether bytes
@@ -40,8 +44,8 @@ type guard struct {
 type errorFlusher interface{ FlushError() error }
 
 // init refuses writers that would stream but hide errors or never time out.
-func (g *guard) init(w http.ResponseWriter, limit time.Duration, until time.Time, flushed func(bool, error)) error {
-	g.w, g.limit, g.until, g.flushed = w, limit, until, flushed
+func (g *guard) init(w http.ResponseWriter, limit time.Duration, until time.Time, live func() bool, flushed func(event, live bool, err error)) error {
+	g.w, g.limit, g.until, g.live, g.flushed = w, limit, until, live, flushed
 	g.control = http.NewResponseController(w)
 	g.flusher = findFlusher(w)
 	if g.flusher == nil || g.control.SetWriteDeadline(time.Time{}) != nil {
@@ -95,7 +99,7 @@ func (g *guard) Write(p []byte) (int, error) {
 
 // Flush ends an event, or sends the headers.
 func (g *guard) Flush() {
-	event := g.event
+	event, live := g.event, g.live()
 	g.event = false
 	if !event {
 		g.arm()
@@ -110,7 +114,7 @@ func (g *guard) Flush() {
 		}
 		g.err = g.flusher.FlushError()
 	}
-	g.flushed(event, g.err) // first of all: a client may already act on the event
+	g.flushed(event, live, g.err) // first of all: a client may already act on the event
 	g.disarm()
 }
 

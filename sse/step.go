@@ -77,9 +77,9 @@ func (c *stream) dueLocked(now time.Time) *fanout.Event {
 }
 
 // flushed is told by the guard that a flush ended. Only here, and only if the
-// request is still live, an event has arrived.
-func (c *stream) flushed(event bool, err error) {
-	if err != nil || c.ctx.Err() != nil {
+// request was live and the system knows of no departure, an event has arrived.
+func (c *stream) flushed(event, live bool, err error) {
+	if err != nil || !live || event && c.sub.Gone != nil && c.sub.Gone() {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			c.hub.cfg.Logger.LogAttrs(c.ctx, slog.LevelInfo, "stream cut: its client does not read", c.attrs()...)
 		}

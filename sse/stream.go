@@ -24,6 +24,9 @@ type Subscription struct {
 	Observe bool
 	// LastEventID is the client's, verbatim; empty when it has none.
 	LastEventID string
+	// Gone, when not nil, is asked after a write that succeeded: whether the system
+	// knows all the same that the client did not take it.
+	Gone func() bool
 	// Until, when not zero, is when the stream's right to exist ends.
 	Until time.Time
 }
@@ -93,7 +96,7 @@ func (c *stream) request() *http.Request {
 // open takes a place for a stream and puts it where its Last-Event-ID says.
 func (h *Hub) open(w http.ResponseWriter, r *http.Request, sub Subscription) (*stream, error) {
 	c := &stream{hub: h, sub: sub}
-	if err := c.guard.init(w, h.cfg.WriteTimeout, sub.Until, c.flushed); err != nil {
+	if err := c.guard.init(w, h.cfg.WriteTimeout, sub.Until, c.live, c.flushed); err != nil {
 		return nil, err
 	}
 	c.callbacks.Add(2)
@@ -113,6 +116,8 @@ func (h *Hub) open(w http.ResponseWriter, r *http.Request, sub Subscription) (*s
 	h.cfg.Logger.LogAttrs(c.ctx, slog.LevelDebug, "stream opened", c.attrs()...)
 	return c, nil
 }
+
+func (c *stream) live() bool { return c.ctx.Err() == nil }
 
 // admit makes the stream known to the hub, from where Close and PokeAll reach it.
 func (h *Hub) admit(c *stream) error {

@@ -114,6 +114,7 @@ func TestOnlyAFlushWithoutErrorInALiveRequestDelivers(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		wrap      func(*buffer) http.ResponseWriter
+		leaves    bool
 		gone      bool
 		err       error
 		delivered bool
@@ -123,22 +124,24 @@ func TestOnlyAFlushWithoutErrorInALiveRequestDelivers(t *testing.T) {
 		{name: "failed unseen by a wrapper", err: broken, wrap: func(b *buffer) http.ResponseWriter {
 			return accountant{late{b}, new(atomic.Int32)}
 		}},
-		{name: "request ended meanwhile", gone: true},
+		{name: "taken by a client who left with it", leaves: true, delivered: true},
+		{name: "sent to a client who had left", gone: true},
+		{name: "sent to a client who had left, and noticed", leaves: true, gone: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hub := sse.NewHub(sse.Config{})
 				addTo(hub, "s", "1")
-				try := func(w http.ResponseWriter, flushes chan error, gone bool, verdict error) {
+				try := func(w http.ResponseWriter, flushes chan error, leaves, gone bool, verdict error) {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					done := make(chan error)
 					go func() {
-						done <- hub.Serve(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil), sse.Subscription{Session: "s"})
+						done <- hub.Serve(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil), sse.Subscription{Session: "s", Gone: func() bool { return gone }})
 					}()
 					flushes <- nil // headers
 					synctest.Wait()
-					if gone {
+					if leaves {
 						cancel()
 					}
 					select {
@@ -154,9 +157,9 @@ func TestOnlyAFlushWithoutErrorInALiveRequestDelivers(t *testing.T) {
 				if c.wrap != nil {
 					w = c.wrap(first)
 				}
-				try(w, first.flushes, c.gone, c.err)
+				try(w, first.flushes, c.leaves, c.gone, c.err)
 				require.Contains(t, first.String(), "data: 1\n")
-				try(second, second.flushes, false, nil)
+				try(second, second.flushes, false, false, nil)
 				require.Equal(t, c.delivered, second.Len() == 0)
 				require.NoError(t, hub.Close(t.Context(), sse.ByeShutdown))
 			})

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"afoot/api"
 )
 
 // Bounds of the HTTP server. There is no bound on a whole answer: waits and
@@ -186,6 +188,7 @@ func (d *daemon) server() *http.Server {
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnContext:       api.ConnContext,
 		ErrorLog:          slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 		// The server's own answer to "OPTIONS *" would come before the doors.
 		DisableGeneralOptionsHandler: true,
