@@ -11,13 +11,8 @@ import (
 )
 
 func (a *app) agentsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "agents",
-		Short: "Live owners of tasks in the session",
-		Args:  cobra.NoArgs,
-	}
-	cmd.AddCommand(a.agentsLsCommand(), a.agentsOpenCommand(), a.agentsEndCommand())
-	return cmd
+	return group(&cobra.Command{Use: "agents", Short: "Live owners of tasks in the session"},
+		a.agentsLsCommand(), a.agentsOpenCommand(), a.agentsEndCommand())
 }
 
 func (a *app) agentsLsCommand() *cobra.Command {
@@ -69,8 +64,7 @@ func (a *app) agentsOpenCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(agent)
 			}
-			fmt.Fprintln(a.stdout, agent.Id)
-			return nil
+			return a.println(agent.Id)
 		},
 	}
 	cmd.Flags().StringVar(&label, "label", "", "one line that says who it is")
@@ -92,7 +86,13 @@ func (a *app) agentsEndCommand() *cobra.Command {
 			defer func() { _ = r.close() }()
 			show := newPulse(a.stderr, "waiting for the tasks of "+args[0]+" to end")
 			defer show.Close()
-			return discard(r.DisposeAgent(cmd.Context(), args[0], &client.DisposeAgentParams{}))
+			if err := discard(r.DisposeAgent(cmd.Context(), args[0], &client.DisposeAgentParams{})); err != nil {
+				return err
+			}
+			if a.json {
+				return show.aside(nil, func() error { return a.printJSON(map[string]string{"ended": args[0]}) })
+			}
+			return nil
 		},
 	}
 }

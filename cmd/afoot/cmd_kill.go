@@ -52,10 +52,10 @@ func (a *app) killOne(ctx context.Context, r *remote, id string, params *client.
 		if err := discard(r.KillTask(ctx, id, params)); err != nil {
 			return err
 		}
-		if !a.json {
-			fmt.Fprintf(a.stdout, "removed task %s\n", id)
+		if a.json {
+			return a.printJSON(map[string]string{"removed": id})
 		}
-		return nil
+		return a.println("removed task " + id)
 	}
 	result, err := decode[client.KillResult](r.KillTask(ctx, id, params))
 	switch {
@@ -64,7 +64,6 @@ func (a *app) killOne(ctx context.Context, r *remote, id string, params *client.
 	case a.json:
 		return a.printJSON(result)
 	default:
-		fmt.Fprintln(a.stdout, render.Kill(registry.KillOutcome(result.Outcome), worded(result.Snapshot)))
+		return a.println(render.Kill(registry.KillOutcome(result.Outcome), worded(result.Snapshot)))
 	}
-	return nil
 }

@@ -31,7 +31,9 @@ func (a *app) openCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(map[string]any{"url": link, "expiresAt": code.ExpiresAt})
 			}
-			fmt.Fprintln(a.stdout, link)
+			if err := a.println(link); err != nil {
+				return err
+			}
 			if isTerminal(a.stdout) {
 				fmt.Fprintf(a.stderr, "It works once, until %s.\n", time.UnixMilli(code.ExpiresAt).Format(time.TimeOnly))
 			}

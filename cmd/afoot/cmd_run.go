@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -88,7 +89,9 @@ func (a *app) run(ctx context.Context, o runOptions, args []string) error {
 	case o.detach && a.json:
 		return a.printJSON(started)
 	case o.detach:
-		fmt.Fprintln(a.stdout, started.Id)
+		if err := a.println(started.Id); err != nil {
+			return fmt.Errorf("task %s runs: %w", started.Id, err)
+		}
 		return nil
 	default:
 		return a.attend(ctx, r, started.Id, signals)
@@ -105,9 +108,15 @@ func (a *app) startRequest(o runOptions, args []string, near bool) (client.Start
 	if o.timeout < 0 || o.timeout > 0 && o.timeout < time.Millisecond {
 		return request, usageErrorf("--timeout %s: must be at least 1ms", o.timeout)
 	}
-	if o.workdir == "" && near {
+	switch {
+	case !near:
+	case o.workdir == "":
 		// A directory that is gone is not named: the daemon's default holds then.
 		o.workdir, _ = os.Getwd()
+	default:
+		if o.workdir, err = filepath.Abs(o.workdir); err != nil {
+			return request, usageErrorf("--workdir: %w", err)
+		}
 	}
 	start := client.StartBash{
 		Kind:      client.Bash,

@@ -12,9 +12,7 @@ import (
 )
 
 func (a *app) secretCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "secret", Short: "The daemon's secret", Args: cobra.NoArgs}
-	cmd.AddCommand(a.secretMakeCommand(), a.secretRotateCommand())
-	return cmd
+	return group(&cobra.Command{Use: "secret", Short: "The daemon's secret"}, a.secretMakeCommand(), a.secretRotateCommand())
 }
 
 func (a *app) secretMakeCommand() *cobra.Command {
@@ -42,11 +40,10 @@ else the one in the state directory, which the first start would make too.`,
 			case a.json:
 				return a.printJSON(map[string]any{"file": path, "created": created})
 			case created:
-				fmt.Fprintf(a.stdout, "made %s\n", path)
+				return a.println("made " + path)
 			default:
-				fmt.Fprintf(a.stdout, "%s is there already\n", path)
+				return a.println(path + " is there already")
 			}
-			return nil
 		},
 	}
 }
@@ -70,8 +67,7 @@ tokens of the old secret stay good for a while.`,
 			if a.json {
 				return a.printJSON(map[string]any{"file": path, "oldValidUntil": time.Now().Add(keep).UnixMilli()})
 			}
-			fmt.Fprintf(a.stdout, "new secret in %s; tokens of the old one end within %s\n", path, keep)
-			return nil
+			return a.println(fmt.Sprintf("new secret in %s; tokens of the old one end within %s", path, keep))
 		},
 	}
 	cmd.Flags().DurationVar(&keep, "keep", time.Hour, "how long tokens of the old secret stay good at most")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +25,9 @@ nobody. With --agent it acts as that agent alone.`,
 			if err != nil {
 				return usageErrorf("--scope %q: %w", scope, err)
 			}
+			if ttl <= 0 {
+				return usageErrorf("--ttl %s: must be above zero", ttl)
+			}
 			token, expires, err := a.mint(auth.Claims{Session: a.session, Agent: a.agent, Scopes: scopes}, ttl)
 			if err != nil {
 				return err
@@ -33,8 +35,7 @@ nobody. With --agent it acts as that agent alone.`,
 			if a.json {
 				return a.printJSON(map[string]any{"token": token, "expiresAt": expires.UnixMilli()})
 			}
-			fmt.Fprintln(a.stdout, token)
-			return nil
+			return a.println(token)
 		},
 	}
 	cmd.Flags().StringVar(&scope, "scope", "tasks:read tasks:write", "what it allows: of tasks:read, tasks:write and metrics, separated by spaces")

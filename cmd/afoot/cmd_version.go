@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
 	"runtime/debug"
 
@@ -28,8 +27,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if v.Commit != "" {
 				text += " (" + v.Commit + ", " + v.Date + ")"
 			}
-			fmt.Fprintln(a.stdout, text+", "+v.Go)
-			return nil
+			return a.println(text + ", " + v.Go)
 		},
 	}
 }

@@ -60,7 +60,7 @@ func (r *remote) patient(ctx context.Context, tell func(note string)) (context.C
 // cause prefers the reason for which a context ended to err.
 func cause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil && !errors.Is(why, context.Canceled) {
-		return why
+		return noDaemon(why)
 	}
 	return err
 }

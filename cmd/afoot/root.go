@@ -85,6 +85,26 @@ func (a *app) printJSON(value any) error {
 	return nil
 }
 
+// println writes a line of results: what cannot be written is an error.
+func (a *app) println(text string) error {
+	if _, err := fmt.Fprintln(a.stdout, text); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// group is for a command that only has others below it.
+func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(below...)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usageErrorf("%s needs a command: see `%[1]s --help`", cmd.CommandPath())
+		}
+		return usageErrorf("unknown command %q for %q", args[0], cmd.CommandPath())
+	}
+	return cmd
+}
+
 // sessionName is the session that commands act for.
 func (a *app) sessionName() string {
 	switch {
