@@ -2,6 +2,7 @@ package proc
 
 import (
 	"os"
+	"slices"
 	"sync"
 )
 
@@ -65,7 +66,9 @@ func scan() (map[int][]stat, error) {
 	}
 	sessions := make(map[int][]stat)
 	var buf [1024]byte
-	for _, name := range names {
+	// Backwards: the kernel lists by number, and who forks and exits all the time has
+	// the newest. A look has to come before the next one.
+	for _, name := range slices.Backward(names) {
 		if name[0] < '0' || name[0] > '9' {
 			continue
 		}

@@ -21,7 +21,7 @@ const (
 
 // moreLooks is how often a tree is looked at beyond the patience when the kernel
 // says that somebody is there and a look finds nobody alive.
-const moreLooks = 5
+const moreLooks = 20
 
 // Tree is everybody who belongs to one started process, as far as its net sees.
 type Tree struct {
