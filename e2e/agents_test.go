@@ -249,6 +249,7 @@ func TestLeases(t *testing.T) {
 		c := d.as("lease-default")
 		id := c.start(t, `sleep 2.5; exit 3`).ID
 		eventually(t, 10*time.Second, "end, seen by another", func() bool { return len(d.aliveOf(id)) == 0 })
+		eventually(t, 10*time.Second, "its end is recorded", func() bool { return c.get(t, id).FinishedAt != nil })
 		require.Equal(t, 3, c.get(t, id).exitCode())
 	})
 }
