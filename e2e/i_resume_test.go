@@ -218,7 +218,7 @@ func TestI2IdsOfBeforeARestart(t *testing.T) {
 	for _, e := range old[1:] {
 		again := c.subscribe(t, "", e.id)
 		require.Equal(t, "gap", again.await(t, 5*time.Second, 1, "gap", "task.done")[0].name)
-		again.cut()
+		again.leave(t, c)
 	}
 	want := c.ends(t, 6)
 	seen := c.subscribe(t, "", "")
