@@ -155,7 +155,7 @@ func TestShutdownAnswersEverybody(t *testing.T) {
 		require.NoError(t, err, info)
 		defer func() { require.NoError(t, remote.close()) }()
 		task, err = decode[client.TaskDescription](remote.GetTask(t.Context(), id, &client.GetTaskParams{}))
-		return err == nil && task.Waiters == 1
+		return err == nil && task.Waiters == 1 && task.OutputBytes > 0
 	})
 	require.NoError(t, r.daemon.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, "up", wait.line(t))
