@@ -85,6 +85,42 @@ type Leftovers interface {
 	// StopLeftovers ends whatever outlived the run and does not block. The channel
 	// is closed when nothing is left; nil means that nothing was.
 	StopLeftovers(reason string) <-chan struct{}
+	// Left reports whether something that outlived the run still lives. Until nothing
+	// does, the record is not removed for the sake of room.
+	Left() bool
+}
+
+// Input is a [Run] that can be written to while it lives.
+type Input interface {
+	// Input hands data to the work, in order with other calls, and with last closes
+	// its input behind it. It blocks until all is taken or ctx ends, which is no
+	// error: the result counts what was taken, and data that was not taken keeps
+	// the input open. An input that is closed, by either side, or was never open, and
+	// an ended run are [CodeConflict].
+	Input(ctx context.Context, data []byte, last bool) (InputResult, error)
+}
+
+// InputResult says what became of an input.
+type InputResult struct {
+	// Written counts the bytes that were taken.
+	Written int
+	// Closed says that nothing more can be written.
+	Closed bool
+}
+
+// Signaller is a [Run] that takes signals.
+type Signaller interface {
+	// Signal sends the signal of that name ("INT" or "SIGINT") to the work. It
+	// does not block. An unknown name is [CodeInvalid], an ended run [CodeConflict].
+	Signal(name string) error
+}
+
+// Split is a [Stream] run that may have a second stream. Its own methods are then
+// those of standard output.
+type Split interface {
+	// Stderr gives the second stream; nil for a run with one stream. It is always
+	// the same.
+	Stderr() Stream
 }
 
 // Stream is output that can be read by offset while the work lives and after.

@@ -95,6 +95,13 @@ func (r *run) exorcise() <-chan struct{} {
 // StopLeftovers implements [registry.Leftovers].
 func (r *run) StopLeftovers(string) <-chan struct{} { return r.exorcise() }
 
+// Left implements [registry.Leftovers].
+func (r *run) Left() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ghosts != nil
+}
+
 // Discard implements [registry.Run]. It blocks until leftovers are gone: for the
 // grace at most, unless one can't be killed.
 func (r *run) Discard() error {

@@ -28,6 +28,8 @@ type Script struct {
 	// Leftovers makes stream work that outlives its end, and is asked to end what is
 	// left: see [registry.Leftovers].
 	Leftovers func(reason string) (gone <-chan struct{})
+	// Left says whether such work has left something that lives; nil means no.
+	Left func() bool
 }
 
 // Producer is a [registry.Producer] under full control of its case. The fields

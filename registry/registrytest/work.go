@@ -40,6 +40,9 @@ func (r leftoverRun) StopLeftovers(reason string) <-chan struct{} {
 	return r.script.Leftovers(reason)
 }
 
+// Left is part of [registry.Leftovers].
+func (r leftoverRun) Left() bool { return r.script.Left != nil && r.script.Left() }
+
 // Settle ends the output, then reports the outcome. It may be called again: the
 // service must ignore all but the first.
 func (w *Work) Settle(outcome registry.Outcome) {
