@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,16 @@ func SignalName(signal syscall.Signal) string {
 		return name
 	}
 	return fmt.Sprintf("SIG%d", int(signal))
+}
+
+// SignalByName gives the signal of a name with or without SIG, such as INT.
+func SignalByName(name string) (syscall.Signal, bool) {
+	name = strings.ToUpper(name)
+	if !strings.HasPrefix(name, "SIG") {
+		name = "SIG" + name
+	}
+	signal := unix.SignalNum(name)
+	return signal, signal != 0
 }
 
 func exitOf(status syscall.WaitStatus) Exit {

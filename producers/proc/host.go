@@ -12,7 +12,16 @@ import (
 type Config struct {
 	// Logger hears of processes that can't be found or signalled; nil discards.
 	Logger *slog.Logger
+	// Net is how the processes of a tree are found: "auto" (or "": the best that works
+	// here), "cgroup", "subreaper" or "group". A named one that does not work is an
+	// error.
+	Net string
+	// RunAs is whom processes run as; nil: this program's own user. Only root may.
+	RunAs *User
 }
+
+// User is a user and a group by number.
+type User struct{ UID, GID uint32 }
 
 // Host starts process trees on this machine and sees what runs on it. It is safe
 // for concurrent use; make one per program.
@@ -46,6 +55,21 @@ func NewHost(config Config) (*Host, error) {
 	host.procs.init()
 	host.clean.init()
 	return host, nil
+}
+
+// Net names the net that is in use.
+func (h *Host) Net() string { return "group" }
+
+// NetReason says in words why a better net is not in use; "" for the best.
+func (h *Host) NetReason() string { return "" }
+
+// CanLimit says, in words for whoever asked for them, why memory or a number of
+// processes can't be limited here; nil if they can.
+func (h *Host) CanLimit(memory, pids bool) error {
+	if memory || pids {
+		return errors.New("limits need a control group for each task, and none can be made here")
+	}
+	return nil
 }
 
 // Null is /dev/null, open for reading: a child's empty standard input.

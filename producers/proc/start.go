@@ -16,6 +16,11 @@ type Spec struct {
 	// OnExit is called once when the leader has exited, from any goroutine, maybe
 	// before Start returns. It must not block.
 	OnExit func()
+	// Nice is added to this program's own nice value.
+	Nice int
+	// MemoryMaxBytes and PidsMax limit the whole tree; 0: no limit. See
+	// [Host.CanLimit].
+	MemoryMaxBytes, PidsMax int64
 }
 
 // Process is one started tree with its leader. Wait, Reap and Stop may run
@@ -62,6 +67,15 @@ func (p *Process) left() {
 
 // Pid is the leader's number.
 func (p *Process) Pid() int { return p.pid }
+
+// Signal signals the leader's process group, as ^C on a terminal does. It is an error
+// once the leader was reaped.
+func (p *Process) Signal(sig syscall.Signal) error {
+	if p.reaped.Load() {
+		return syscall.ESRCH
+	}
+	return syscall.Kill(-p.pid, sig)
+}
 
 // Tree is everybody who belongs to the process. It outlives the process.
 func (p *Process) Tree() *Tree { return p.tree }

@@ -119,6 +119,15 @@ func sleep(pause time.Duration, leaderExited, hurried <-chan struct{}) (exited, 
 	}
 }
 
+// Left reports whether somebody of the tree is alive now. It is cheap when nobody is.
+func (t *Tree) Left() bool {
+	if t.net.empty() {
+		return false
+	}
+	members, err := t.net.members()
+	return err != nil || len(members) > 0
+}
+
 // Lingering lists who is left after the end of a leader that was reaped. Who is
 // gone within patience is not counted; with nobody there it returns at once.
 func (t *Tree) Lingering(patience time.Duration) ([]Member, error) {
