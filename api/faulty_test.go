@@ -65,14 +65,14 @@ func (f *faulty) Ack(ctx context.Context, c registry.Caller, id registry.ID, nex
 	return f.Service.Ack(ctx, c, id, next)
 }
 
-func (f *faulty) OpenLog(ctx context.Context, c registry.Caller, id registry.ID) (registry.RawLog, error) {
+func (f *faulty) OpenLog(ctx context.Context, c registry.Caller, id registry.ID, stream string) (registry.RawLog, error) {
 	if err := f.fault(); err != nil {
 		return nil, err
 	}
 	if f.openLog != nil {
 		return f.openLog(ctx)
 	}
-	return f.Service.OpenLog(ctx, c, id)
+	return f.Service.OpenLog(ctx, c, id, stream)
 }
 
 func (f *faulty) Kill(ctx context.Context, c registry.Caller, id registry.ID, reason string) (registry.KillOutcome, registry.Snapshot, error) {

@@ -17,7 +17,7 @@ func (a *API) getLog(c *call, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	log, err := a.service.OpenLog(r.Context(), c.caller, c.task())
+	log, err := a.service.OpenLog(r.Context(), c.caller, c.task(), "")
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,8 @@ func (a *API) changed(ch registry.Change) {
 		a.hub.Withdraw(s.Owner.Session, string(s.ID))
 	case registry.ChangeOwnerGone:
 		a.hub.DropOwner(s.Owner.Session, ownerName(s.Owner))
-	case registry.ChangeRegistered, registry.ChangeStopping:
+	case registry.ChangeRegistered, registry.ChangeStopping, registry.ChangeEvicted:
+		// An end whose record was evicted is not swallowed: its notice stays.
 	}
 	switch {
 	case !ch.Type.Visible():

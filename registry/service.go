@@ -47,10 +47,21 @@ type Tasks interface {
 	Look(ctx context.Context, caller Caller, id ID, offset int64, opts LookOptions) (Read, error)
 	// Ack commits what an explicit read handed out, up to nextOffset. Below the
 	// cursor it changes nothing; beyond what was handed out it is [CodeInvalid];
-	// with nothing outstanding it is [CodeConflict].
+	// with nothing outstanding it is [CodeConflict]. The nextOffset of a split task
+	// counts standard output. The piece of standard error commits with it, once all
+	// that was handed out is acked; of two reads with one nextOffset it is the lesser
+	// piece, so that nothing is lost.
 	Ack(ctx context.Context, caller Caller, id ID, nextOffset int64) error
-	// OpenLog opens the raw output. [CodeConflict] for a final-output task.
-	OpenLog(ctx context.Context, caller Caller, id ID) (RawLog, error)
+	// OpenLog opens the raw output of one stream, as [LookOptions.Stream] names it.
+	// [CodeConflict] for a final-output task.
+	OpenLog(ctx context.Context, caller Caller, id ID, stream string) (RawLog, error)
+	// Input writes to a live task and with last closes its input behind data: see
+	// [Input.Input]. It blocks up to ctx, and returns when the task ends meanwhile.
+	// [CodeConflict] for a task that has ended or takes no input.
+	Input(ctx context.Context, caller Caller, id ID, data []byte, last bool) (InputResult, error)
+	// Signal sends a signal to a live task: see [Signaller.Signal]. [CodeConflict] for
+	// a task that has ended or takes no signals.
+	Signal(ctx context.Context, caller Caller, id ID, name string) error
 	// Kill asks the task to end and marks it reported at once. It consumes no output.
 	Kill(ctx context.Context, caller Caller, id ID, reason string) (KillOutcome, Snapshot, error)
 	// Purge removes the record and the stored output of a finished task;
@@ -153,12 +164,24 @@ type List struct {
 	Next string
 }
 
+// The streams of a split task. A task that is not split has the first alone.
+const (
+	StreamStdout = "stdout"
+	StreamStderr = "stderr"
+)
+
 // ReadOptions shape a consuming read.
 type ReadOptions struct {
+	// Stream chooses what is read. Empty is a whole read: of a split task it carries
+	// both streams ([Read.Stderr]), and both cursors commit together. [StreamStdout]
+	// and [StreamStderr] read that stream alone by its own cursor, with its fields in
+	// the place of the main ones. [StreamStderr] of a task that is not split is
+	// [CodeInvalid], and so is an explicit read of it: an ack counts standard output.
+	Stream string
 	// Wait, when positive, blocks until the task has settled or the time is over.
 	// A time-out is no error. Bounds and defaults are the caller's affair.
 	Wait time.Duration
-	// LimitBytes bounds the page in raw bytes; 0 means [MaxPageBytes].
+	// LimitBytes bounds each page in raw bytes; 0 means [MaxPageBytes].
 	LimitBytes int64
 	// Explicit holds cursor and notice until [Tasks.Ack], or the notice until
 	// [AckHold] is over.
@@ -167,6 +190,10 @@ type ReadOptions struct {
 
 // LookOptions shape a read by offset.
 type LookOptions struct {
+	// Stream chooses what is shown: empty and [StreamStdout] mean the main stream,
+	// [StreamStderr] the second one of a split task, [CodeInvalid] for any other. A look
+	// at [AtCursor] with none shows both, as a whole read would.
+	Stream     string
 	Wait       time.Duration
 	LimitBytes int64
 }
@@ -192,6 +219,17 @@ type Read struct {
 	EOF bool
 	// Skipped counts dropped bytes between the cursor and Offset.
 	Skipped int64
+	// Stderr is the second stream of a split task in a whole read; nil otherwise.
+	Stderr *Piece
+}
+
+// Piece is a piece of a second stream. Its fields mean what those of [Read] mean.
+type Piece struct {
+	Text               string
+	Offset, NextOffset int64
+	Dropped            int64
+	EOF                bool
+	Skipped            int64
 }
 
 // Delivery is a consuming read on its way to the caller. Exactly one of Confirm
@@ -284,7 +322,10 @@ const (
 	ChangeDue        ChangeType = "due"
 	ChangeReported   ChangeType = "reported"
 	ChangeRemoved    ChangeType = "removed"
-	ChangeOwnerGone  ChangeType = "owner_gone"
+	// ChangeEvicted is a removal that nobody asked for: retention, or want of room.
+	// A notice of the end that is pending stays so.
+	ChangeEvicted   ChangeType = "evicted"
+	ChangeOwnerGone ChangeType = "owner_gone"
 )
 
 // Visible reports whether the change alters what a list shows.

@@ -94,7 +94,7 @@ func TestZeroDeliveryEndsQuietly(t *testing.T) {
 func TestChangeVisible(t *testing.T) {
 	for change, want := range map[registry.ChangeType]bool{
 		registry.ChangeRegistered: true, registry.ChangeStopping: true, registry.ChangeSettled: true,
-		registry.ChangeReported: true, registry.ChangeRemoved: true, registry.ChangeOwnerGone: true,
+		registry.ChangeReported: true, registry.ChangeRemoved: true, registry.ChangeEvicted: true, registry.ChangeOwnerGone: true,
 		registry.ChangeHeld: false, registry.ChangeDue: false,
 	} {
 		require.Equal(t, want, change.Visible(), "%s", change)

@@ -103,7 +103,8 @@ type Snapshot struct {
 	// Reported says that the terminal state was delivered, or is promised, by
 	// another way than a notice.
 	Reported bool
-	// OutputBytes counts raw bytes captured so far, dropped ones included.
+	// OutputBytes counts raw bytes captured so far, dropped ones included, and those of
+	// both streams of a split task.
 	OutputBytes int64
 	// DroppedBytes counts raw bytes gone from the head of the output.
 	DroppedBytes int64

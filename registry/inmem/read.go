@@ -133,17 +133,3 @@ func (v view) read(from, limit int64) (registry.Read, error) {
 		Skipped: max(0, page.Offset-from),
 	}, nil
 }
-
-// OpenLog implements [registry.Tasks].
-func (s *Service) OpenLog(_ context.Context, caller registry.Caller, id registry.ID) (registry.RawLog, error) {
-	s.mu.Lock()
-	r, err := s.findLocked(caller, id)
-	s.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	if r.stream == nil {
-		return nil, registry.Errorf(registry.CodeConflict, "task %s has final output only, and no log", id)
-	}
-	return r.stream.Open()
-}

@@ -15,6 +15,7 @@ type record struct {
 	launch *launch
 	run    registry.Run
 	stream registry.Stream // nil: final output only
+	stderr registry.Stream // nil: one stream
 	output string          // the final output
 	agent  *agent          // nil: unowned
 
@@ -165,11 +166,12 @@ func (s *Service) setStatusLocked(r *record, next registry.Snapshot) {
 type view struct {
 	snap   registry.Snapshot
 	stream registry.Stream
+	stderr registry.Stream
 	output string
 }
 
 func (r *record) viewLocked() view {
-	return view{snap: r.snap, stream: r.stream, output: r.output}
+	return view{snap: r.snap, stream: r.stream, stderr: r.stderr, output: r.output}
 }
 
 func (v view) fill() registry.Snapshot {
@@ -178,6 +180,11 @@ func (v view) fill() registry.Snapshot {
 		return v.snap
 	}
 	v.snap.OutputBytes, v.snap.DroppedBytes = v.stream.Size()
+	if v.stderr != nil {
+		written, dropped := v.stderr.Size()
+		v.snap.OutputBytes += written
+		v.snap.DroppedBytes += dropped
+	}
 	return v.snap
 }
 

@@ -21,6 +21,13 @@ type Config struct {
 	// cancelled task before its record is failed by force (8 s: a producer's grace
 	// and five seconds after its last escalation).
 	TeardownTimeout time.Duration
+	// RetainCount bounds ended tasks per exact owner, and those of nobody (1000).
+	RetainCount int
+	// RetainAge is how long an ended task is kept at most (24 h).
+	RetainAge time.Duration
+	// Room is asked before each start whether there is room for its output; nil means
+	// always. While it errs, ended and reported tasks give way, oldest first.
+	Room func() error
 	// Logger hears of panics, broken promises and lost work.
 	Logger *slog.Logger
 }
@@ -37,6 +44,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.TeardownTimeout == 0 {
 		c.TeardownTimeout = 8 * time.Second
+	}
+	if c.RetainCount == 0 {
+		c.RetainCount = 1000
+	}
+	if c.RetainAge == 0 {
+		c.RetainAge = 24 * time.Hour
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -193,6 +193,9 @@ func newSnapshot(id registry.ID, owner registry.Owner, spec registry.Spec, label
 func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.Snapshot) (registry.Snapshot, error) {
 	r := &record{snap: snap, run: run, agent: got.agent, launch: l, lastAck: -1}
 	r.stream, _ = run.(registry.Stream)
+	if split, may := run.(registry.Split); may && r.stream != nil {
+		s.contain("stderr", func() { r.stderr = split.Stderr() })
+	}
 	s.mu.Lock()
 	if late := s.lateLocked(got.agent); late != nil {
 		l.orphan = run

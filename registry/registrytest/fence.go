@@ -63,7 +63,7 @@ func verbs() []verb {
 			return w.Ack(w.ctx, c, id, 0)
 		}},
 		{"log", func(w *world, c registry.Caller, id registry.ID) error {
-			log, err := w.OpenLog(w.ctx, c, id)
+			log, err := w.OpenLog(w.ctx, c, id, "")
 			if err != nil {
 				return err
 			}

@@ -124,10 +124,10 @@ func finalLook(w *world) {
 
 func finalLog(w *world) {
 	work := w.start(alice(), Script{Final: true})
-	_, err := w.OpenLog(w.ctx, alice(), work.ID)
+	_, err := w.OpenLog(w.ctx, alice(), work.ID, "")
 	w.refused(err, registry.CodeConflict)
 	work.finish("x")
-	_, err = w.OpenLog(w.ctx, alice(), work.ID)
+	_, err = w.OpenLog(w.ctx, alice(), work.ID, "")
 	w.refused(err, registry.CodeConflict)
 }
 

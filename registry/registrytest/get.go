@@ -31,7 +31,7 @@ func getConsumesNothing(w *world) {
 		w.is.NoError(err)
 		_, err = w.Describe(w.ctx, alice(), work.ID)
 		w.is.NoError(err)
-		log, err := w.OpenLog(w.ctx, alice(), work.ID)
+		log, err := w.OpenLog(w.ctx, alice(), work.ID, "")
 		w.is.NoError(err)
 		w.is.NoError(log.Close())
 	}
@@ -119,7 +119,7 @@ func rawLogBytes(w *world) {
 	work := w.start(alice(), Script{})
 	work.Output.Append("a\x00b\xff\xe7\x95")
 	work.Output.Drop(1)
-	log, err := w.OpenLog(w.ctx, alice(), work.ID)
+	log, err := w.OpenLog(w.ctx, alice(), work.ID, "")
 	w.is.NoError(err)
 	first, next, ended := log.Bounds()
 	w.is.EqualValues(1, first)
