@@ -223,6 +223,24 @@ func (e Status) Valid() bool {
 	}
 }
 
+// Defines values for StreamName.
+const (
+	Stderr StreamName = "stderr"
+	Stdout StreamName = "stdout"
+)
+
+// Valid indicates whether the value is a known member of the StreamName enum.
+func (e StreamName) Valid() bool {
+	switch e {
+	case Stderr:
+		return true
+	case Stdout:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Ack.
 const (
 	AckExplicit Ack = "explicit"
@@ -247,6 +265,21 @@ const (
 func (e StartTaskParamsAfootAck) Valid() bool {
 	switch e {
 	case StartTaskParamsAfootAckExplicit:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReadOutputParamsView.
+const (
+	Plain ReadOutputParamsView = "plain"
+)
+
+// Valid indicates whether the value is a known member of the ReadOutputParamsView enum.
+func (e ReadOutputParamsView) Valid() bool {
+	switch e {
+	case Plain:
 		return true
 	default:
 		return false
@@ -330,6 +363,15 @@ type InputRequest struct {
 	DataBase64 *string `json:"dataBase64,omitempty"`
 }
 
+// InputResult defines model for InputResult.
+type InputResult struct {
+	// Closed Nothing more can be written.
+	Closed bool `json:"closed"`
+
+	// Written Bytes that were taken.
+	Written int `json:"written"`
+}
+
 // KillOutcome defines model for KillOutcome.
 type KillOutcome string
 
@@ -369,9 +411,15 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
-// Reason Data of the events `gap` and `bye`. The reasons of `bye` are `token_expired`, `shutdown`, `reload` and `lagged`.
+// Reason Data of the events `gap` and `bye`. The reasons of `bye` are `token_expired`, `shutdown`, `reload`, `lagged` and `gone`.
 type Reason struct {
 	Reason string `json:"reason"`
+}
+
+// SignalRequest defines model for SignalRequest.
+type SignalRequest struct {
+	// Signal Its name, `INT` or `SIGINT`.
+	Signal string `json:"signal"`
 }
 
 // Snapshot A fresh copy of a task's facts.
@@ -429,13 +477,28 @@ type StartBash struct {
 	// Label One line, at most 512 bytes, no control characters. By default the head of the command.
 	Label *Label `json:"label,omitempty"`
 
-	// Leftovers What happens to processes that outlive the command.
+	// Leftovers What happens to processes that outlive the command. Kept ones are named in
+	// `detail` and `result.leftovers` and stay the task's until it is stopped.
+	// With `stop` the task ends when they are gone.
 	Leftovers *StartBashLeftovers `json:"leftovers,omitempty"`
+
+	// MemoryMaxBytes The most memory of all its processes together; over it they are killed. Where the system can't bound it, `invalid`.
+	MemoryMaxBytes *int64 `json:"memoryMaxBytes,omitempty"`
+
+	// Nice How willingly the command lets others go first; below 0 needs the right to.
+	Nice *int `json:"nice,omitempty"`
 
 	// OutputLimitBytes Bound of every whole model-facing text about the task, in UTF-8 bytes.
 	OutputLimitBytes *OutputLimitBytes `json:"outputLimitBytes,omitempty"`
-	Stdin            *StartBashStdin   `json:"stdin,omitempty"`
-	Streams          *StartBashStreams `json:"streams,omitempty"`
+
+	// PidsMax The most processes and threads at a time. Where the system can't bound it, `invalid`.
+	PidsMax *int64 `json:"pidsMax,omitempty"`
+
+	// Stdin With `open` the command reads what `POST /tasks/{id}/input` sends, else nothing.
+	Stdin *StartBashStdin `json:"stdin,omitempty"`
+
+	// Streams Standard output and error as one stream in their true order, or each as a stream of its own.
+	Streams *StartBashStreams `json:"streams,omitempty"`
 
 	// TimeoutMs Ends the task after so long; by default never.
 	TimeoutMs *int64 `json:"timeoutMs,omitempty"`
@@ -447,13 +510,15 @@ type StartBash struct {
 // StartBashKind defines model for StartBash.Kind.
 type StartBashKind string
 
-// StartBashLeftovers What happens to processes that outlive the command.
+// StartBashLeftovers What happens to processes that outlive the command. Kept ones are named in
+// `detail` and `result.leftovers` and stay the task's until it is stopped.
+// With `stop` the task ends when they are gone.
 type StartBashLeftovers string
 
-// StartBashStdin defines model for StartBash.Stdin.
+// StartBashStdin With `open` the command reads what `POST /tasks/{id}/input` sends, else nothing.
 type StartBashStdin string
 
-// StartBashStreams defines model for StartBash.Streams.
+// StartBashStreams Standard output and error as one stream in their true order, or each as a stream of its own.
 type StartBashStreams string
 
 // StartResult The snapshot, or with `wait=true` the read.
@@ -468,6 +533,25 @@ type StartTask struct {
 
 // Status Where a task stands. The last three are ends.
 type Status string
+
+// StreamName defines model for StreamName.
+type StreamName string
+
+// StreamRead What a read gives of the second stream of a split task.
+type StreamRead struct {
+	// DroppedBytes Raw bytes gone from the head of that stream, in total.
+	DroppedBytes int64 `json:"droppedBytes"`
+
+	// Eof The task has ended and this was the last of that stream.
+	Eof bool `json:"eof"`
+
+	// NextOffset The raw byte of that stream behind `text`.
+	NextOffset int64 `json:"nextOffset"`
+
+	// Offset The raw byte of that stream at which `text` begins.
+	Offset int64  `json:"offset"`
+	Text   string `json:"text"`
+}
 
 // TaskDescription A snapshot with what only a single look gives.
 type TaskDescription struct {
@@ -534,6 +618,15 @@ type TaskList struct {
 	Tasks []Snapshot `json:"tasks"`
 }
 
+// TaskOutput Data of the event `output`.
+type TaskOutput struct {
+	// SkippedBytes Raw bytes before `text` that were dropped before they could be sent.
+	SkippedBytes int64 `json:"skippedBytes,omitempty"`
+
+	// Text A piece of output, valid UTF-8; no character is cut.
+	Text string `json:"text"`
+}
+
 // TaskRead defines model for TaskRead.
 type TaskRead struct {
 	// DroppedBytes Raw bytes gone from the head of the output, in total.
@@ -550,6 +643,9 @@ type TaskRead struct {
 
 	// Snapshot A fresh copy of a task's facts.
 	Snapshot Snapshot `json:"snapshot"`
+
+	// Stderr What a read gives of the second stream of a split task.
+	Stderr *StreamRead `json:"stderr,omitempty"`
 
 	// Text The piece of output. What can never be valid UTF-8 shows as U+FFFD.
 	Text string `json:"text"`
@@ -579,7 +675,10 @@ type Version struct {
 	Date string `json:"date,omitempty"`
 
 	// Go The Go version of the build.
-	Go      string `json:"go"`
+	Go string `json:"go"`
+
+	// Net What holds every process of a task: a `cgroup` of its own, the daemon as their `subreaper`, or only their process `group`.
+	Net     string `json:"net"`
 	Version string `json:"version"`
 }
 
@@ -597,6 +696,9 @@ type LimitBytes = int64
 
 // Offset defines model for Offset.
 type Offset = int64
+
+// Stream defines model for Stream.
+type Stream = StreamName
 
 // TaskId defines model for TaskId.
 type TaskId = string
@@ -745,6 +847,21 @@ type AckOutputParams struct {
 	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
 }
 
+// StreamTaskEventsParams defines parameters for StreamTaskEvents.
+type StreamTaskEventsParams struct {
+	// Offset Look from this raw byte on. Consumes nothing.
+	Offset *Offset `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Stream Which stream of a task that was started with `streams:"split"`; `stderr` of any other one is `invalid`.
+	Stream *Stream `form:"stream,omitempty" json:"stream,omitempty"`
+
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+
+	// LastEventID The id of the last `output` event that was seen.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
 // SendInputParams defines parameters for SendInput.
 type SendInputParams struct {
 	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
@@ -753,6 +870,9 @@ type SendInputParams struct {
 
 // GetLogParams defines parameters for GetLog.
 type GetLogParams struct {
+	// Stream Which stream of a task that was started with `streams:"split"`; `stderr` of any other one is `invalid`.
+	Stream *Stream `form:"stream,omitempty" json:"stream,omitempty"`
+
 	// Follow Stream until the end.
 	Follow *bool `form:"follow,omitempty" json:"follow,omitempty"`
 
@@ -777,6 +897,12 @@ type ReadOutputParams struct {
 	// LimitBytes At most so many raw bytes; more than 8388608 counts as that.
 	LimitBytes *LimitBytes `form:"limit_bytes,omitempty" json:"limit_bytes,omitempty"`
 
+	// Stream Which stream of a task that was started with `streams:"split"`; `stderr` of any other one is `invalid`.
+	Stream *Stream `form:"stream,omitempty" json:"stream,omitempty"`
+
+	// View With `plain` a look at whole lines without control sequences; needs `offset`.
+	View *ReadOutputParamsView `form:"view,omitempty" json:"view,omitempty"`
+
 	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
 	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
 
@@ -784,8 +910,17 @@ type ReadOutputParams struct {
 	AfootAck *ReadOutputParamsAfootAck `json:"Afoot-Ack,omitempty"`
 }
 
+// ReadOutputParamsView defines parameters for ReadOutput.
+type ReadOutputParamsView string
+
 // ReadOutputParamsAfootAck defines parameters for ReadOutput.
 type ReadOutputParamsAfootAck string
+
+// SendSignalParams defines parameters for SendSignal.
+type SendSignalParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
 
 // OpenAgentJSONRequestBody defines body for OpenAgent for application/json ContentType.
 type OpenAgentJSONRequestBody = AgentRequest
@@ -801,6 +936,9 @@ type AckOutputJSONRequestBody = AckRequest
 
 // SendInputJSONRequestBody defines body for SendInput for application/json ContentType.
 type SendInputJSONRequestBody = InputRequest
+
+// SendSignalJSONRequestBody defines body for SendSignal for application/json ContentType.
+type SendSignalJSONRequestBody = SignalRequest
 
 // AsSnapshot returns the union data inside the StartResult as a Snapshot
 func (t StartResult) AsSnapshot() (Snapshot, error) {
@@ -1182,10 +1320,33 @@ type ClientInterface interface {
 	// Corresponds with POST /tasks/{id}/ack (the `AckOutput` operationId).
 	AckOutput(ctx context.Context, id TaskId, params *AckOutputParams, body AckOutputJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// StreamTaskEvents Watch one task
+	//
+	// Server-Sent Events for those who look at a task as it runs; it consumes and
+	// marks nothing. `output` (data `TaskOutput`) has a piece of output and as its
+	// id the raw byte behind it; `status` (data `Snapshot`) comes at the beginning
+	// and at each change; `end` (data `Snapshot`) comes behind all output and is
+	// the last event; nothing else tells of the end. `gap` and `bye` (data
+	// `Reason`) are those of `/events`; a `bye` of `gone` says that the task was
+	// removed.
+	//
+	// It begins at the first kept byte, at `offset`, or at `Last-Event-ID`, which
+	// goes before. Bytes that were dropped before they could be sent are told by
+	// `skippedBytes` of the next `output`. A `Last-Event-ID` that is no offset of
+	// this output gives `gap` and begins at the first kept byte.
+	//
+	// Such a stream counts as one of the session's event streams.
+	//
+	// Corresponds with GET /tasks/{id}/events (the `StreamTaskEvents` operationId).
+	StreamTaskEvents(ctx context.Context, id TaskId, params *StreamTaskEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// SendInputWithBody Write to a task's standard input
 	//
-	// No kind of task reads input yet, so that each well-formed call about one's own
-	// task is `conflict`: its standard input is closed, or it has ended.
+	// For commands started with `stdin: "open"`. Takes at most 5 seconds: of a task
+	// that does not read, `written` says how many bytes were taken; the rest was
+	// not, and the input stays open. Inputs of one task are written one after
+	// another. A task that has ended, or whose standard input is closed or was
+	// never open, is `conflict`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1194,8 +1355,11 @@ type ClientInterface interface {
 
 	// SendInput Write to a task's standard input
 	//
-	// No kind of task reads input yet, so that each well-formed call about one's own
-	// task is `conflict`: its standard input is closed, or it has ended.
+	// For commands started with `stdin: "open"`. Takes at most 5 seconds: of a task
+	// that does not read, `written` says how many bytes were taken; the rest was
+	// not, and the input stays open. Inputs of one task are written one after
+	// another. A task that has ended, or whose standard input is closed or was
+	// never open, is `conflict`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1212,6 +1376,9 @@ type ClientInterface interface {
 	// where to begin; the answer is 200 while the task lives, and begins at
 	// `Afoot-Offset`. A follower that falls behind the kept bytes, or whose token
 	// expires, is cut off: its body ends without a proper end.
+	//
+	// With `Accept-Encoding: gzip` a whole log of at least 1024 bytes is
+	// compressed; one that is followed, or a range, never is.
 	//
 	// Corresponds with GET /tasks/{id}/log (the `GetLog` operationId).
 	GetLog(ctx context.Context, id TaskId, params *GetLogParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1232,8 +1399,44 @@ type ClientInterface interface {
 	// With `Accept: text/plain` the answer is the text for a model: the output,
 	// then the status line, fitted into the task's `outputLimitBytes`.
 	//
+	// A task started with `streams: "split"` has two streams. The consuming read
+	// gives both: `text` and the offsets are standard output's, `stderr` has the
+	// other stream, and both cursors move together; `limit_bytes` bounds each. The
+	// text for a model has standard error behind a line `[stderr]`. No order
+	// between the two is claimed. `stream=stderr` reads that stream alone, in
+	// the place of the other. A look gives one stream.
+	//
+	// `view=plain`, for looks, gives what a terminal would show at the end of each
+	// line: without control sequences, of a rewritten line its last state. Only
+	// whole lines are given; one that is not finished waits for its newline or the
+	// end, and with `wait=true` the call waits for a whole line. A line longer
+	// than `limit_bytes` is given whole; one longer than 8388608 bytes is cut
+	// there. Offsets stay those of the raw bytes.
+	//
 	// Corresponds with GET /tasks/{id}/output (the `ReadOutput` operationId).
 	ReadOutput(ctx context.Context, id TaskId, params *ReadOutputParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SendSignalWithBody Send a signal to a task
+	//
+	// Sends the signal to the task's processes as a terminal would. It is not the
+	// way to stop a task: that is `DELETE`, which reaches every process and is
+	// certain. A task that has ended is `conflict`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /tasks/{id}/signal (the `SendSignal` operationId).
+	SendSignalWithBody(ctx context.Context, id TaskId, params *SendSignalParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SendSignal Send a signal to a task
+	//
+	// Sends the signal to the task's processes as a terminal would. It is not the
+	// way to stop a task: that is `DELETE`, which reaches every process and is
+	// certain. A task that has ended is `conflict`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /tasks/{id}/signal (the `SendSignal` operationId).
+	SendSignal(ctx context.Context, id TaskId, params *SendSignalParams, body SendSignalJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetVersion What is running
 	//
@@ -1620,10 +1823,43 @@ func (c *Client) AckOutput(ctx context.Context, id TaskId, params *AckOutputPara
 	return c.Client.Do(req)
 }
 
+// StreamTaskEvents Watch one task
+//
+// Server-Sent Events for those who look at a task as it runs; it consumes and
+// marks nothing. `output` (data `TaskOutput`) has a piece of output and as its
+// id the raw byte behind it; `status` (data `Snapshot`) comes at the beginning
+// and at each change; `end` (data `Snapshot`) comes behind all output and is
+// the last event; nothing else tells of the end. `gap` and `bye` (data
+// `Reason`) are those of `/events`; a `bye` of `gone` says that the task was
+// removed.
+//
+// It begins at the first kept byte, at `offset`, or at `Last-Event-ID`, which
+// goes before. Bytes that were dropped before they could be sent are told by
+// `skippedBytes` of the next `output`. A `Last-Event-ID` that is no offset of
+// this output gives `gap` and begins at the first kept byte.
+//
+// Such a stream counts as one of the session's event streams.
+//
+// Corresponds with GET /tasks/{id}/events (the `StreamTaskEvents` operationId).
+func (c *Client) StreamTaskEvents(ctx context.Context, id TaskId, params *StreamTaskEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStreamTaskEventsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // SendInputWithBody Write to a task's standard input
 //
-// No kind of task reads input yet, so that each well-formed call about one's own
-// task is `conflict`: its standard input is closed, or it has ended.
+// For commands started with `stdin: "open"`. Takes at most 5 seconds: of a task
+// that does not read, `written` says how many bytes were taken; the rest was
+// not, and the input stays open. Inputs of one task are written one after
+// another. A task that has ended, or whose standard input is closed or was
+// never open, is `conflict`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1642,8 +1878,11 @@ func (c *Client) SendInputWithBody(ctx context.Context, id TaskId, params *SendI
 
 // SendInput Write to a task's standard input
 //
-// No kind of task reads input yet, so that each well-formed call about one's own
-// task is `conflict`: its standard input is closed, or it has ended.
+// For commands started with `stdin: "open"`. Takes at most 5 seconds: of a task
+// that does not read, `written` says how many bytes were taken; the rest was
+// not, and the input stays open. Inputs of one task are written one after
+// another. A task that has ended, or whose standard input is closed or was
+// never open, is `conflict`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1670,6 +1909,9 @@ func (c *Client) SendInput(ctx context.Context, id TaskId, params *SendInputPara
 // where to begin; the answer is 200 while the task lives, and begins at
 // `Afoot-Offset`. A follower that falls behind the kept bytes, or whose token
 // expires, is cut off: its body ends without a proper end.
+//
+// With `Accept-Encoding: gzip` a whole log of at least 1024 bytes is
+// compressed; one that is followed, or a range, never is.
 //
 // Corresponds with GET /tasks/{id}/log (the `GetLog` operationId).
 func (c *Client) GetLog(ctx context.Context, id TaskId, params *GetLogParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1700,9 +1942,65 @@ func (c *Client) GetLog(ctx context.Context, id TaskId, params *GetLogParams, re
 // With `Accept: text/plain` the answer is the text for a model: the output,
 // then the status line, fitted into the task's `outputLimitBytes`.
 //
+// A task started with `streams: "split"` has two streams. The consuming read
+// gives both: `text` and the offsets are standard output's, `stderr` has the
+// other stream, and both cursors move together; `limit_bytes` bounds each. The
+// text for a model has standard error behind a line `[stderr]`. No order
+// between the two is claimed. `stream=stderr` reads that stream alone, in
+// the place of the other. A look gives one stream.
+//
+// `view=plain`, for looks, gives what a terminal would show at the end of each
+// line: without control sequences, of a rewritten line its last state. Only
+// whole lines are given; one that is not finished waits for its newline or the
+// end, and with `wait=true` the call waits for a whole line. A line longer
+// than `limit_bytes` is given whole; one longer than 8388608 bytes is cut
+// there. Offsets stay those of the raw bytes.
+//
 // Corresponds with GET /tasks/{id}/output (the `ReadOutput` operationId).
 func (c *Client) ReadOutput(ctx context.Context, id TaskId, params *ReadOutputParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReadOutputRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SendSignalWithBody Send a signal to a task
+//
+// Sends the signal to the task's processes as a terminal would. It is not the
+// way to stop a task: that is `DELETE`, which reaches every process and is
+// certain. A task that has ended is `conflict`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /tasks/{id}/signal (the `SendSignal` operationId).
+func (c *Client) SendSignalWithBody(ctx context.Context, id TaskId, params *SendSignalParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSendSignalRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SendSignal Send a signal to a task
+//
+// Sends the signal to the task's processes as a terminal would. It is not the
+// way to stop a task: that is `DELETE`, which reaches every process and is
+// certain. A task that has ended is `conflict`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /tasks/{id}/signal (the `SendSignal` operationId).
+func (c *Client) SendSignal(ctx context.Context, id TaskId, params *SendSignalParams, body SendSignalJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSendSignalRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2588,6 +2886,105 @@ func NewAckOutputRequestWithBody(server string, id TaskId, params *AckOutputPara
 	return req, nil
 }
 
+// NewStreamTaskEventsRequest constructs an http.Request for the StreamTaskEvents method
+func NewStreamTaskEventsRequest(server string, id TaskId, params *StreamTaskEventsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tasks/%s/events", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Offset != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "offset", *params.Offset, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Stream != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stream", *params.Stream, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.AfootAgent != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Afoot-Agent", *params.AfootAgent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Afoot-Agent", headerParam0)
+		}
+
+		if params.LastEventID != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Last-Event-ID", *params.LastEventID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Last-Event-ID", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewSendInputRequest calls the generic SendInput builder with application/json body
 func NewSendInputRequest(server string, id TaskId, params *SendInputParams, body SendInputJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -2684,6 +3081,18 @@ func NewGetLogRequest(server string, id TaskId, params *GetLogParams) (*http.Req
 		// styled parameters, preserving literal commas as delimiters
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
+
+		if params.Stream != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stream", *params.Stream, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
 
 		if params.Follow != nil {
 
@@ -2820,6 +3229,30 @@ func NewReadOutputRequest(server string, id TaskId, params *ReadOutputParams) (*
 
 		}
 
+		if params.Stream != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "stream", *params.Stream, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.View != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "view", *params.View, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -2853,6 +3286,68 @@ func NewReadOutputRequest(server string, id TaskId, params *ReadOutputParams) (*
 			}
 
 			req.Header.Set("Afoot-Ack", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewSendSignalRequest calls the generic SendSignal builder with application/json body
+func NewSendSignalRequest(server string, id TaskId, params *SendSignalParams, body SendSignalJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSendSignalRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewSendSignalRequestWithBody constructs an http.Request for the SendSignal method, with any body, and a specified content type
+func NewSendSignalRequestWithBody(server string, id TaskId, params *SendSignalParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tasks/%s/signal", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.AfootAgent != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Afoot-Agent", *params.AfootAgent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Afoot-Agent", headerParam0)
 		}
 
 	}
@@ -3134,10 +3629,35 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /tasks/{id}/ack (the `AckOutput` operationId).
 	AckOutputWithResponse(ctx context.Context, id TaskId, params *AckOutputParams, body AckOutputJSONRequestBody, reqEditors ...RequestEditorFn) (*AckOutputResponse, error)
 
+	// StreamTaskEventsWithResponse Watch one task
+	//
+	// Server-Sent Events for those who look at a task as it runs; it consumes and
+	// marks nothing. `output` (data `TaskOutput`) has a piece of output and as its
+	// id the raw byte behind it; `status` (data `Snapshot`) comes at the beginning
+	// and at each change; `end` (data `Snapshot`) comes behind all output and is
+	// the last event; nothing else tells of the end. `gap` and `bye` (data
+	// `Reason`) are those of `/events`; a `bye` of `gone` says that the task was
+	// removed.
+	//
+	// It begins at the first kept byte, at `offset`, or at `Last-Event-ID`, which
+	// goes before. Bytes that were dropped before they could be sent are told by
+	// `skippedBytes` of the next `output`. A `Last-Event-ID` that is no offset of
+	// this output gives `gap` and begins at the first kept byte.
+	//
+	// Such a stream counts as one of the session's event streams.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /tasks/{id}/events (the `StreamTaskEvents` operationId).
+	StreamTaskEventsWithResponse(ctx context.Context, id TaskId, params *StreamTaskEventsParams, reqEditors ...RequestEditorFn) (*StreamTaskEventsResponse, error)
+
 	// SendInputWithBodyWithResponse Write to a task's standard input
 	//
-	// No kind of task reads input yet, so that each well-formed call about one's own
-	// task is `conflict`: its standard input is closed, or it has ended.
+	// For commands started with `stdin: "open"`. Takes at most 5 seconds: of a task
+	// that does not read, `written` says how many bytes were taken; the rest was
+	// not, and the input stays open. Inputs of one task are written one after
+	// another. A task that has ended, or whose standard input is closed or was
+	// never open, is `conflict`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3146,8 +3666,11 @@ type ClientWithResponsesInterface interface {
 
 	// SendInputWithResponse Write to a task's standard input
 	//
-	// No kind of task reads input yet, so that each well-formed call about one's own
-	// task is `conflict`: its standard input is closed, or it has ended.
+	// For commands started with `stdin: "open"`. Takes at most 5 seconds: of a task
+	// that does not read, `written` says how many bytes were taken; the rest was
+	// not, and the input stays open. Inputs of one task are written one after
+	// another. A task that has ended, or whose standard input is closed or was
+	// never open, is `conflict`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3164,6 +3687,9 @@ type ClientWithResponsesInterface interface {
 	// where to begin; the answer is 200 while the task lives, and begins at
 	// `Afoot-Offset`. A follower that falls behind the kept bytes, or whose token
 	// expires, is cut off: its body ends without a proper end.
+	//
+	// With `Accept-Encoding: gzip` a whole log of at least 1024 bytes is
+	// compressed; one that is followed, or a range, never is.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3186,10 +3712,46 @@ type ClientWithResponsesInterface interface {
 	// With `Accept: text/plain` the answer is the text for a model: the output,
 	// then the status line, fitted into the task's `outputLimitBytes`.
 	//
+	// A task started with `streams: "split"` has two streams. The consuming read
+	// gives both: `text` and the offsets are standard output's, `stderr` has the
+	// other stream, and both cursors move together; `limit_bytes` bounds each. The
+	// text for a model has standard error behind a line `[stderr]`. No order
+	// between the two is claimed. `stream=stderr` reads that stream alone, in
+	// the place of the other. A look gives one stream.
+	//
+	// `view=plain`, for looks, gives what a terminal would show at the end of each
+	// line: without control sequences, of a rewritten line its last state. Only
+	// whole lines are given; one that is not finished waits for its newline or the
+	// end, and with `wait=true` the call waits for a whole line. A line longer
+	// than `limit_bytes` is given whole; one longer than 8388608 bytes is cut
+	// there. Offsets stay those of the raw bytes.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /tasks/{id}/output (the `ReadOutput` operationId).
 	ReadOutputWithResponse(ctx context.Context, id TaskId, params *ReadOutputParams, reqEditors ...RequestEditorFn) (*ReadOutputResponse, error)
+
+	// SendSignalWithBodyWithResponse Send a signal to a task
+	//
+	// Sends the signal to the task's processes as a terminal would. It is not the
+	// way to stop a task: that is `DELETE`, which reaches every process and is
+	// certain. A task that has ended is `conflict`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /tasks/{id}/signal (the `SendSignal` operationId).
+	SendSignalWithBodyWithResponse(ctx context.Context, id TaskId, params *SendSignalParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SendSignalResponse, error)
+
+	// SendSignalWithResponse Send a signal to a task
+	//
+	// Sends the signal to the task's processes as a terminal would. It is not the
+	// way to stop a task: that is `DELETE`, which reaches every process and is
+	// certain. A task that has ended is `conflict`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /tasks/{id}/signal (the `SendSignal` operationId).
+	SendSignalWithResponse(ctx context.Context, id TaskId, params *SendSignalParams, body SendSignalJSONRequestBody, reqEditors ...RequestEditorFn) (*SendSignalResponse, error)
 
 	// GetVersionWithResponse What is running
 	//
@@ -3956,9 +4518,65 @@ func (r AckOutputResponse) ContentType() string {
 	return ""
 }
 
+// StreamTaskEventsResponse200Headers the declared response headers of an HTTP 200 response for StreamTaskEvents
+type StreamTaskEventsResponse200Headers struct {
+	CacheControl string
+	XRequestId   string
+}
+
+type StreamTaskEventsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *StreamTaskEventsResponse200Headers
+}
+
+// GetBody returns the raw response body bytes
+func (r StreamTaskEventsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r StreamTaskEventsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r StreamTaskEventsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r StreamTaskEventsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// SendInputResponse200Headers the declared response headers of an HTTP 200 response for SendInput
+type SendInputResponse200Headers struct {
+	XRequestId string
+}
+
 type SendInputResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *InputResult
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *SendInputResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SendInputResponse) GetJSON200() *InputResult {
+	return r.JSON200
 }
 
 // GetBody returns the raw response body bytes
@@ -3992,21 +4610,26 @@ func (r SendInputResponse) ContentType() string {
 
 // GetLogResponse200Headers the declared response headers of an HTTP 200 response for GetLog
 type GetLogResponse200Headers struct {
-	AcceptRanges      string
-	AfootDroppedBytes int64
-	AfootOffset       int64
-	CacheControl      string
-	XRequestId        string
+	AcceptRanges       string
+	AfootDroppedBytes  int64
+	AfootOffset        int64
+	CacheControl       string
+	ContentDisposition string
+	ContentEncoding    *string
+	Vary               string
+	XRequestId         string
 }
 
 // GetLogResponse206Headers the declared response headers of an HTTP 206 response for GetLog
 type GetLogResponse206Headers struct {
-	AcceptRanges      string
-	AfootDroppedBytes int64
-	AfootOffset       int64
-	CacheControl      string
-	ContentRange      string
-	XRequestId        string
+	AcceptRanges       string
+	AfootDroppedBytes  int64
+	AfootOffset        int64
+	CacheControl       string
+	ContentDisposition string
+	ContentRange       string
+	Vary               string
+	XRequestId         string
 }
 
 type GetLogResponse struct {
@@ -4095,6 +4718,47 @@ func (r ReadOutputResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ReadOutputResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// SendSignalResponse204Headers the declared response headers of an HTTP 204 response for SendSignal
+type SendSignalResponse204Headers struct {
+	XRequestId string
+}
+
+type SendSignalResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// Headers204 the parsed response headers for an HTTP 204 response
+	Headers204 *SendSignalResponse204Headers
+}
+
+// GetBody returns the raw response body bytes
+func (r SendSignalResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SendSignalResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SendSignalResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SendSignalResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -4472,10 +5136,41 @@ func (c *ClientWithResponses) AckOutputWithResponse(ctx context.Context, id Task
 	return ParseAckOutputResponse(rsp)
 }
 
+// StreamTaskEventsWithResponse Watch one task
+//
+// Server-Sent Events for those who look at a task as it runs; it consumes and
+// marks nothing. `output` (data `TaskOutput`) has a piece of output and as its
+// id the raw byte behind it; `status` (data `Snapshot`) comes at the beginning
+// and at each change; `end` (data `Snapshot`) comes behind all output and is
+// the last event; nothing else tells of the end. `gap` and `bye` (data
+// `Reason`) are those of `/events`; a `bye` of `gone` says that the task was
+// removed.
+//
+// It begins at the first kept byte, at `offset`, or at `Last-Event-ID`, which
+// goes before. Bytes that were dropped before they could be sent are told by
+// `skippedBytes` of the next `output`. A `Last-Event-ID` that is no offset of
+// this output gives `gap` and begins at the first kept byte.
+//
+// Such a stream counts as one of the session's event streams.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /tasks/{id}/events (the `StreamTaskEvents` operationId).
+func (c *ClientWithResponses) StreamTaskEventsWithResponse(ctx context.Context, id TaskId, params *StreamTaskEventsParams, reqEditors ...RequestEditorFn) (*StreamTaskEventsResponse, error) {
+	rsp, err := c.StreamTaskEvents(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStreamTaskEventsResponse(rsp)
+}
+
 // SendInputWithBodyWithResponse Write to a task's standard input
 //
-// No kind of task reads input yet, so that each well-formed call about one's own
-// task is `conflict`: its standard input is closed, or it has ended.
+// For commands started with `stdin: "open"`. Takes at most 5 seconds: of a task
+// that does not read, `written` says how many bytes were taken; the rest was
+// not, and the input stays open. Inputs of one task are written one after
+// another. A task that has ended, or whose standard input is closed or was
+// never open, is `conflict`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -4490,8 +5185,11 @@ func (c *ClientWithResponses) SendInputWithBodyWithResponse(ctx context.Context,
 
 // SendInputWithResponse Write to a task's standard input
 //
-// No kind of task reads input yet, so that each well-formed call about one's own
-// task is `conflict`: its standard input is closed, or it has ended.
+// For commands started with `stdin: "open"`. Takes at most 5 seconds: of a task
+// that does not read, `written` says how many bytes were taken; the rest was
+// not, and the input stays open. Inputs of one task are written one after
+// another. A task that has ended, or whose standard input is closed or was
+// never open, is `conflict`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -4514,6 +5212,9 @@ func (c *ClientWithResponses) SendInputWithResponse(ctx context.Context, id Task
 // where to begin; the answer is 200 while the task lives, and begins at
 // `Afoot-Offset`. A follower that falls behind the kept bytes, or whose token
 // expires, is cut off: its body ends without a proper end.
+//
+// With `Accept-Encoding: gzip` a whole log of at least 1024 bytes is
+// compressed; one that is followed, or a range, never is.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -4542,6 +5243,20 @@ func (c *ClientWithResponses) GetLogWithResponse(ctx context.Context, id TaskId,
 // With `Accept: text/plain` the answer is the text for a model: the output,
 // then the status line, fitted into the task's `outputLimitBytes`.
 //
+// A task started with `streams: "split"` has two streams. The consuming read
+// gives both: `text` and the offsets are standard output's, `stderr` has the
+// other stream, and both cursors move together; `limit_bytes` bounds each. The
+// text for a model has standard error behind a line `[stderr]`. No order
+// between the two is claimed. `stream=stderr` reads that stream alone, in
+// the place of the other. A look gives one stream.
+//
+// `view=plain`, for looks, gives what a terminal would show at the end of each
+// line: without control sequences, of a rewritten line its last state. Only
+// whole lines are given; one that is not finished waits for its newline or the
+// end, and with `wait=true` the call waits for a whole line. A line longer
+// than `limit_bytes` is given whole; one longer than 8388608 bytes is cut
+// there. Offsets stay those of the raw bytes.
+//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /tasks/{id}/output (the `ReadOutput` operationId).
@@ -4551,6 +5266,40 @@ func (c *ClientWithResponses) ReadOutputWithResponse(ctx context.Context, id Tas
 		return nil, err
 	}
 	return ParseReadOutputResponse(rsp)
+}
+
+// SendSignalWithBodyWithResponse Send a signal to a task
+//
+// Sends the signal to the task's processes as a terminal would. It is not the
+// way to stop a task: that is `DELETE`, which reaches every process and is
+// certain. A task that has ended is `conflict`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /tasks/{id}/signal (the `SendSignal` operationId).
+func (c *ClientWithResponses) SendSignalWithBodyWithResponse(ctx context.Context, id TaskId, params *SendSignalParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SendSignalResponse, error) {
+	rsp, err := c.SendSignalWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSendSignalResponse(rsp)
+}
+
+// SendSignalWithResponse Send a signal to a task
+//
+// Sends the signal to the task's processes as a terminal would. It is not the
+// way to stop a task: that is `DELETE`, which reaches every process and is
+// certain. A task that has ended is `conflict`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /tasks/{id}/signal (the `SendSignal` operationId).
+func (c *ClientWithResponses) SendSignalWithResponse(ctx context.Context, id TaskId, params *SendSignalParams, body SendSignalJSONRequestBody, reqEditors ...RequestEditorFn) (*SendSignalResponse, error) {
+	rsp, err := c.SendSignal(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSendSignalResponse(rsp)
 }
 
 // GetVersionWithResponse What is running
@@ -5215,6 +5964,42 @@ func ParseAckOutputResponse(rsp *http.Response) (*AckOutputResponse, error) {
 	return response, nil
 }
 
+// ParseStreamTaskEventsResponse parses an HTTP response from a StreamTaskEventsWithResponse call
+func ParseStreamTaskEventsResponse(rsp *http.Response) (*StreamTaskEventsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &StreamTaskEventsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers StreamTaskEventsResponse200Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseSendInputResponse parses an HTTP response from a SendInputWithResponse call
 func ParseSendInputResponse(rsp *http.Response) (*SendInputResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -5226,6 +6011,29 @@ func ParseSendInputResponse(rsp *http.Response) (*SendInputResponse, error) {
 	response := &SendInputResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest InputResult
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers SendInputResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers200 = &headers
 	}
 
 	return response, nil
@@ -5275,6 +6083,27 @@ func ParseGetLogResponse(rsp *http.Response) (*GetLogResponse, error) {
 			}
 			headers.CacheControl = value
 		}
+		if values := rsp.Header.Values("Content-Disposition"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Content-Disposition", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ContentDisposition = value
+		}
+		if values := rsp.Header.Values("Content-Encoding"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Content-Encoding", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ContentEncoding = &value
+		}
+		if values := rsp.Header.Values("Vary"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Vary", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Vary = value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -5313,12 +6142,26 @@ func ParseGetLogResponse(rsp *http.Response) (*GetLogResponse, error) {
 			}
 			headers.CacheControl = value
 		}
+		if values := rsp.Header.Values("Content-Disposition"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Content-Disposition", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ContentDisposition = value
+		}
 		if values := rsp.Header.Values("Content-Range"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Content-Range", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			}
 			headers.ContentRange = value
+		}
+		if values := rsp.Header.Values("Vary"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Vary", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Vary = value
 		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
@@ -5412,6 +6255,35 @@ func ParseReadOutputResponse(rsp *http.Response) (*ReadOutputResponse, error) {
 			headers.XRequestId = value
 		}
 		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseSendSignalResponse parses an HTTP response from a SendSignalWithResponse call
+func ParseSendSignalResponse(rsp *http.Response) (*SendSignalResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SendSignalResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		var headers SendSignalResponse204Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers204 = &headers
 	}
 
 	return response, nil

@@ -214,6 +214,24 @@ func (e Status) Valid() bool {
 	}
 }
 
+// Defines values for StreamName.
+const (
+	Stderr StreamName = "stderr"
+	Stdout StreamName = "stdout"
+)
+
+// Valid indicates whether the value is a known member of the StreamName enum.
+func (e StreamName) Valid() bool {
+	switch e {
+	case Stderr:
+		return true
+	case Stdout:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Ack.
 const (
 	AckExplicit Ack = "explicit"
@@ -238,6 +256,21 @@ const (
 func (e StartTaskParamsAfootAck) Valid() bool {
 	switch e {
 	case StartTaskParamsAfootAckExplicit:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReadOutputParamsView.
+const (
+	Plain ReadOutputParamsView = "plain"
+)
+
+// Valid indicates whether the value is a known member of the ReadOutputParamsView enum.
+func (e ReadOutputParamsView) Valid() bool {
+	switch e {
+	case Plain:
 		return true
 	default:
 		return false
@@ -321,6 +354,15 @@ type InputRequest struct {
 	DataBase64 *string `json:"dataBase64,omitempty"`
 }
 
+// InputResult defines model for InputResult.
+type InputResult struct {
+	// Written Bytes that were taken.
+	Written int `json:"written"`
+
+	// Closed Nothing more can be written.
+	Closed bool `json:"closed"`
+}
+
 // KillOutcome defines model for KillOutcome.
 type KillOutcome string
 
@@ -360,9 +402,15 @@ type Problem struct {
 	RequestId string `json:"requestId"`
 }
 
-// Reason Data of the events `gap` and `bye`. The reasons of `bye` are `token_expired`, `shutdown`, `reload` and `lagged`.
+// Reason Data of the events `gap` and `bye`. The reasons of `bye` are `token_expired`, `shutdown`, `reload`, `lagged` and `gone`.
 type Reason struct {
 	Reason string `json:"reason"`
+}
+
+// SignalRequest defines model for SignalRequest.
+type SignalRequest struct {
+	// Signal Its name, `INT` or `SIGINT`.
+	Signal string `json:"signal"`
 }
 
 // Snapshot A fresh copy of a task's facts.
@@ -420,13 +468,28 @@ type StartBash struct {
 	// Label One line, at most 512 bytes, no control characters. By default the head of the command.
 	Label *Label `json:"label,omitempty"`
 
-	// Leftovers What happens to processes that outlive the command.
+	// Leftovers What happens to processes that outlive the command. Kept ones are named in
+	// `detail` and `result.leftovers` and stay the task's until it is stopped.
+	// With `stop` the task ends when they are gone.
 	Leftovers *StartBashLeftovers `json:"leftovers,omitempty"`
+
+	// MemoryMaxBytes The most memory of all its processes together; over it they are killed. Where the system can't bound it, `invalid`.
+	MemoryMaxBytes *int64 `json:"memoryMaxBytes,omitempty"`
+
+	// Nice How willingly the command lets others go first; below 0 needs the right to.
+	Nice *int `json:"nice,omitempty"`
 
 	// OutputLimitBytes Bound of every whole model-facing text about the task, in UTF-8 bytes.
 	OutputLimitBytes *OutputLimitBytes `json:"outputLimitBytes,omitempty"`
-	Stdin            *StartBashStdin   `json:"stdin,omitempty"`
-	Streams          *StartBashStreams `json:"streams,omitempty"`
+
+	// PidsMax The most processes and threads at a time. Where the system can't bound it, `invalid`.
+	PidsMax *int64 `json:"pidsMax,omitempty"`
+
+	// Stdin With `open` the command reads what `POST /tasks/{id}/input` sends, else nothing.
+	Stdin *StartBashStdin `json:"stdin,omitempty"`
+
+	// Streams Standard output and error as one stream in their true order, or each as a stream of its own.
+	Streams *StartBashStreams `json:"streams,omitempty"`
 
 	// TimeoutMs Ends the task after so long; by default never.
 	TimeoutMs *int64 `json:"timeoutMs,omitempty"`
@@ -438,13 +501,15 @@ type StartBash struct {
 // StartBashKind defines model for StartBash.Kind.
 type StartBashKind string
 
-// StartBashLeftovers What happens to processes that outlive the command.
+// StartBashLeftovers What happens to processes that outlive the command. Kept ones are named in
+// `detail` and `result.leftovers` and stay the task's until it is stopped.
+// With `stop` the task ends when they are gone.
 type StartBashLeftovers string
 
-// StartBashStdin defines model for StartBash.Stdin.
+// StartBashStdin With `open` the command reads what `POST /tasks/{id}/input` sends, else nothing.
 type StartBashStdin string
 
-// StartBashStreams defines model for StartBash.Streams.
+// StartBashStreams Standard output and error as one stream in their true order, or each as a stream of its own.
 type StartBashStreams string
 
 // StartResult The snapshot, or with `wait=true` the read.
@@ -459,6 +524,26 @@ type StartTask struct {
 
 // Status Where a task stands. The last three are ends.
 type Status string
+
+// StreamName defines model for StreamName.
+type StreamName string
+
+// StreamRead What a read gives of the second stream of a split task.
+type StreamRead struct {
+	Text string `json:"text"`
+
+	// Offset The raw byte of that stream at which `text` begins.
+	Offset int64 `json:"offset"`
+
+	// NextOffset The raw byte of that stream behind `text`.
+	NextOffset int64 `json:"nextOffset"`
+
+	// Eof The task has ended and this was the last of that stream.
+	Eof bool `json:"eof"`
+
+	// DroppedBytes Raw bytes gone from the head of that stream, in total.
+	DroppedBytes int64 `json:"droppedBytes"`
+}
 
 // TaskDescription A snapshot with what only a single look gives.
 type TaskDescription struct {
@@ -525,6 +610,15 @@ type TaskList struct {
 	Tasks []Snapshot `json:"tasks"`
 }
 
+// TaskOutput Data of the event `output`.
+type TaskOutput struct {
+	// Text A piece of output, valid UTF-8; no character is cut.
+	Text string `json:"text"`
+
+	// SkippedBytes Raw bytes before `text` that were dropped before they could be sent.
+	SkippedBytes int64 `json:"skippedBytes,omitempty"`
+}
+
 // TaskRead defines model for TaskRead.
 type TaskRead struct {
 	// Text The piece of output. What can never be valid UTF-8 shows as U+FFFD.
@@ -544,6 +638,9 @@ type TaskRead struct {
 
 	// DroppedBytes Raw bytes gone from the head of the output, in total.
 	DroppedBytes int64 `json:"droppedBytes"`
+
+	// Stderr What a read gives of the second stream of a split task.
+	Stderr *StreamRead `json:"stderr,omitempty"`
 
 	// TimeoutMs The bound of the wait that was used, when the one asked for was above the maximum.
 	TimeoutMs int64 `json:"timeoutMs,omitempty"`
@@ -572,6 +669,9 @@ type Version struct {
 
 	// Go The Go version of the build.
 	Go string `json:"go"`
+
+	// Net What holds every process of a task: a `cgroup` of its own, the daemon as their `subreaper`, or only their process `group`.
+	Net string `json:"net"`
 }
 
 // Ack defines model for Ack.
@@ -588,6 +688,9 @@ type LimitBytes = int64
 
 // Offset defines model for Offset.
 type Offset = int64
+
+// Stream defines model for Stream.
+type Stream = StreamName
 
 // TaskId defines model for TaskId.
 type TaskId = string
@@ -736,6 +839,21 @@ type AckOutputParams struct {
 	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
 }
 
+// StreamTaskEventsParams defines parameters for StreamTaskEvents.
+type StreamTaskEventsParams struct {
+	// Offset Look from this raw byte on. Consumes nothing.
+	Offset *Offset `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Stream Which stream of a task that was started with `streams:"split"`; `stderr` of any other one is `invalid`.
+	Stream *Stream `form:"stream,omitempty" json:"stream,omitempty"`
+
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+
+	// LastEventID The id of the last `output` event that was seen.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
 // SendInputParams defines parameters for SendInput.
 type SendInputParams struct {
 	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
@@ -744,6 +862,9 @@ type SendInputParams struct {
 
 // GetLogParams defines parameters for GetLog.
 type GetLogParams struct {
+	// Stream Which stream of a task that was started with `streams:"split"`; `stderr` of any other one is `invalid`.
+	Stream *Stream `form:"stream,omitempty" json:"stream,omitempty"`
+
 	// Follow Stream until the end.
 	Follow *bool `form:"follow,omitempty" json:"follow,omitempty"`
 
@@ -768,6 +889,12 @@ type ReadOutputParams struct {
 	// LimitBytes At most so many raw bytes; more than 8388608 counts as that.
 	LimitBytes *LimitBytes `form:"limit_bytes,omitempty" json:"limit_bytes,omitempty"`
 
+	// Stream Which stream of a task that was started with `streams:"split"`; `stderr` of any other one is `invalid`.
+	Stream *Stream `form:"stream,omitempty" json:"stream,omitempty"`
+
+	// View With `plain` a look at whole lines without control sequences; needs `offset`.
+	View *ReadOutputParamsView `form:"view,omitempty" json:"view,omitempty"`
+
 	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
 	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
 
@@ -775,8 +902,17 @@ type ReadOutputParams struct {
 	AfootAck *ReadOutputParamsAfootAck `json:"Afoot-Ack,omitempty"`
 }
 
+// ReadOutputParamsView defines parameters for ReadOutput.
+type ReadOutputParamsView string
+
 // ReadOutputParamsAfootAck defines parameters for ReadOutput.
 type ReadOutputParamsAfootAck string
+
+// SendSignalParams defines parameters for SendSignal.
+type SendSignalParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
 
 // OpenAgentJSONRequestBody defines body for OpenAgent for application/json ContentType.
 type OpenAgentJSONRequestBody = AgentRequest
@@ -792,6 +928,9 @@ type AckOutputJSONRequestBody = AckRequest
 
 // SendInputJSONRequestBody defines body for SendInput for application/json ContentType.
 type SendInputJSONRequestBody = InputRequest
+
+// SendSignalJSONRequestBody defines body for SendSignal for application/json ContentType.
+type SendSignalJSONRequestBody = SignalRequest
 
 // AsSnapshot returns the union data inside the StartResult as a Snapshot
 func (t StartResult) AsSnapshot() (Snapshot, error) {
