@@ -31,9 +31,11 @@ type ending struct {
 	cause     cause
 	timeoutMs int64
 	left      []proc.Member
-	// loss is why output could not be kept.
-	loss string
+	losses    losses
 }
+
+// losses are why output could not be kept; empty if it could.
+type losses struct{ main, stderr string }
 
 type leftover struct {
 	PID     int    `json:"pid"`
@@ -73,8 +75,11 @@ func (e ending) detail() string {
 	default:
 		fmt.Fprintf(&detail, "; %d processes left running", n)
 	}
-	if e.loss != "" {
-		detail.WriteString("; output was lost: " + e.loss)
+	if e.losses.main != "" {
+		detail.WriteString("; output was lost: " + e.losses.main)
+	}
+	if e.losses.stderr != "" {
+		detail.WriteString("; stderr was lost: " + e.losses.stderr)
 	}
 	return detail.String()
 }

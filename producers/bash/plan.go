@@ -27,11 +27,34 @@ func (p *Producer) Prepare(_ context.Context, spec registry.Spec) (registry.Plan
 	if err := r.resolve(p.workdir); err != nil {
 		return nil, err
 	}
+	if err := p.canLimit(&r); err != nil {
+		return nil, err
+	}
 	described, err := r.describe()
 	if err != nil {
 		return nil, registry.Wrap(registry.CodeInvalid, err, "the request can't be described")
 	}
 	return &plan{producer: p, request: r, described: described}, nil
+}
+
+// canLimit refuses limits that can't be had here.
+func (p *Producer) canLimit(r *request) error {
+	memory, pids := r.memoryMaxBytes > 0, r.pidsMax > 0
+	if !memory && !pids {
+		return nil
+	}
+	err := p.host.CanLimit(memory, pids)
+	if err == nil {
+		return nil
+	}
+	field := "memoryMaxBytes"
+	switch {
+	case memory && pids:
+		field = "memoryMaxBytes and pidsMax"
+	case pids:
+		field = "pidsMax"
+	}
+	return registry.Wrap(registry.CodeInvalid, err, "%s can't be had here: %s", field, err)
 }
 
 // Label implements [registry.Plan].

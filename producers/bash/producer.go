@@ -39,6 +39,10 @@ type Config struct {
 	// Drain bounds how long output is awaited after the shell's exit; zero means
 	// [DefaultDrain].
 	Drain time.Duration
+	// Net is [proc.Config]'s.
+	Net string
+	// RunAs is whom commands run as; nil: the daemon's own user.
+	RunAs *proc.User
 	// Store keeps the output, Sink empties the pipes of what outlives its command.
 	// Both stay the caller's to close, after the producer.
 	Store  *output.Store
@@ -53,6 +57,7 @@ type Producer struct {
 	shell        string
 	workdir      string
 	environ      environ
+	runAs        *proc.User // nil: nobody else
 	grace, drain time.Duration
 	store        *output.Store
 	sink         *output.Sink
@@ -77,6 +82,7 @@ func New(config Config) (*Producer, error) {
 		grace:   config.Grace,
 		drain:   config.Drain,
 		environ: scrub(config.Env),
+		runAs:   config.RunAs,
 		store:   config.Store,
 		sink:    config.Sink,
 		logger:  config.Logger,
@@ -98,12 +104,22 @@ func New(config Config) (*Producer, error) {
 	if p.workdir, err = filepath.Abs(config.Workdir); err != nil {
 		return nil, fmt.Errorf("default workdir: %w", err)
 	}
-	if p.host, err = proc.NewHost(proc.Config{Logger: p.logger}); err != nil {
+	if p.host, err = proc.NewHost(proc.Config{Logger: p.logger, Net: config.Net, RunAs: config.RunAs}); err != nil {
 		return nil, err
 	}
 	p.closeHost = sync.OnceValue(p.host.Close)
+	if p.runAs != nil {
+		p.environ = p.environ.as(p.runAs.UID)
+		if err := p.prove(); err != nil {
+			return nil, errors.Join(err, p.closeHost())
+		}
+	}
 	return p, nil
 }
+
+// Net names how the processes of a command are found, and says why not in a better
+// way; "" for the best.
+func (p *Producer) Net() (name, reason string) { return p.host.Net(), p.host.NetReason() }
 
 func findShell(shell string) (string, error) {
 	if shell == "" {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,6 +16,8 @@ const (
 	// maxStringBytes is the most that the kernel takes as one argument or one
 	// variable of the environment (MAX_ARG_STRLEN, less its closing NUL).
 	maxStringBytes = 131_071
+	// maxNice is the nicest that a process can be; less nice than the daemon it can't.
+	maxNice = 19
 )
 
 // request is a start request with every default resolved.
@@ -27,6 +27,12 @@ type request struct {
 	// env is sorted by name.
 	env       []variable
 	timeoutMs int64 // 0: none
+	// open says that standard input is a pipe, split that standard error has one of
+	// its own, stop that leftovers are stopped.
+	open, split, stop bool
+	nice              int
+	// 0: no limit.
+	memoryMaxBytes, pidsMax int64
 }
 
 type variable struct{ name, value string }
@@ -40,6 +46,10 @@ type members struct {
 	Stdin     jsontext.Value `json:"stdin"`
 	Streams   jsontext.Value `json:"streams"`
 	Leftovers jsontext.Value `json:"leftovers"`
+
+	Nice           jsontext.Value `json:"nice"`
+	MemoryMaxBytes jsontext.Value `json:"memoryMaxBytes"`
+	PidsMax        jsontext.Value `json:"pidsMax"`
 }
 
 func invalid(format string, args ...any) error {
@@ -65,14 +75,37 @@ func parse(fields []byte) (request, error) {
 	if r.env, err = parseEnv(m.Env); err != nil {
 		return request{}, err
 	}
-	if r.timeoutMs, err = parseTimeout(m.TimeoutMs); err != nil {
+	if r.timeoutMs, err = parseInt("timeoutMs", m.TimeoutMs, 1, registry.MaxSafeInteger); err != nil {
 		return request{}, err
 	}
-	return r, errors.Join(
-		only("stdin", m.Stdin, "null", "open"),
-		only("streams", m.Streams, "merged", "split"),
-		only("leftovers", m.Leftovers, "keep", "stop"),
-	)
+	if err := r.parseChoices(m); err != nil {
+		return request{}, err
+	}
+	return r, r.parseLimits(m)
+}
+
+func (r *request) parseChoices(m members) (err error) {
+	if r.open, err = parseChoice("stdin", m.Stdin, "null", "open"); err != nil {
+		return err
+	}
+	if r.split, err = parseChoice("streams", m.Streams, "merged", "split"); err != nil {
+		return err
+	}
+	r.stop, err = parseChoice("leftovers", m.Leftovers, "keep", "stop")
+	return err
+}
+
+func (r *request) parseLimits(m members) error {
+	nice, err := parseInt("nice", m.Nice, 0, maxNice)
+	if err != nil {
+		return err
+	}
+	r.nice = int(nice)
+	if r.memoryMaxBytes, err = parseInt("memoryMaxBytes", m.MemoryMaxBytes, 1, registry.MaxSafeInteger); err != nil {
+		return err
+	}
+	r.pidsMax, err = parseInt("pidsMax", m.PidsMax, 1, registry.MaxSafeInteger)
+	return err
 }
 
 // explain words what is wrong with the JSON itself.
@@ -93,118 +126,6 @@ func explain(err error) error {
 		return invalid("member %q is given twice", pointer.LastToken())
 	default:
 		return registry.Wrap(registry.CodeInvalid, err, "the request is not a valid JSON object")
-	}
-}
-
-// text reads a string without NUL.
-func text(field string, value jsontext.Value) (string, error) {
-	if value.Kind() != '"' {
-		return "", invalid("%s must be a string", field)
-	}
-	var s string
-	if err := json.Unmarshal(value, &s); err != nil {
-		return "", registry.Wrap(registry.CodeInvalid, err, "%s is not a valid string", field)
-	}
-	if strings.IndexByte(s, 0) >= 0 {
-		return "", invalid("%s must not hold a NUL character", field)
-	}
-	return s, nil
-}
-
-func parseCommand(value jsontext.Value) (string, error) {
-	if value == nil {
-		return "", invalid("command is missing")
-	}
-	command, err := text("command", value)
-	switch {
-	case err != nil:
-		return "", err
-	case command == "":
-		return "", invalid("command must not be empty")
-	case len(command) > maxCommandBytes:
-		return "", registry.Errorf(registry.CodeTooLarge, "command has %d bytes; at most %d are taken", len(command), maxCommandBytes)
-	}
-	return command, nil
-}
-
-func parseWorkdir(value jsontext.Value) (string, error) {
-	if value == nil {
-		return "", nil
-	}
-	workdir, err := text("workdir", value)
-	if err == nil && workdir == "" {
-		err = invalid("workdir must not be empty")
-	}
-	return workdir, err
-}
-
-func parseEnv(value jsontext.Value) ([]variable, error) {
-	if value == nil {
-		return nil, nil
-	}
-	if value.Kind() != '{' {
-		return nil, invalid("env must be an object of strings")
-	}
-	var raw map[string]jsontext.Value
-	if err := json.Unmarshal(value, &raw); err != nil {
-		return nil, explain(err)
-	}
-	env := make([]variable, 0, len(raw))
-	for name, value := range raw {
-		if err := checkName(name); err != nil {
-			return nil, err
-		}
-		content, err := text("the value of env "+name, value)
-		if err != nil {
-			return nil, err
-		}
-		if n := len(name) + 1 + len(content); n > maxStringBytes {
-			return nil, invalid("env %s has %d bytes with its name; at most %d are taken", name, n, maxStringBytes)
-		}
-		env = append(env, variable{name, content})
-	}
-	slices.SortFunc(env, func(a, b variable) int { return strings.Compare(a.name, b.name) })
-	return env, nil
-}
-
-func checkName(name string) error {
-	switch {
-	case name == "":
-		return invalid("an env name must not be empty")
-	case strings.ContainsAny(name, "=\x00"):
-		return invalid("env name %q must not hold '=' or NUL", name)
-	case strings.HasPrefix(name, ownPrefix):
-		return invalid("env name %q must not begin with %s", name, ownPrefix)
-	}
-	return nil
-}
-
-func parseTimeout(value jsontext.Value) (int64, error) {
-	if value == nil {
-		return 0, nil
-	}
-	var ms int64
-	if value.Kind() != '0' || json.Unmarshal(value, &ms) != nil || ms < 1 || ms > registry.MaxSafeInteger {
-		return 0, invalid("timeoutMs must be an integer from 1 to %d", int64(registry.MaxSafeInteger))
-	}
-	return ms, nil
-}
-
-// only takes a choice of which the first alone is built.
-func only(field string, value jsontext.Value, built, other string) error {
-	if value == nil {
-		return nil
-	}
-	choice, err := text(field, value)
-	switch {
-	case err != nil:
-		return err
-	case choice == built:
-		return nil
-	case choice == other:
-		return invalid("%s %q is not available yet", field, other)
-	default:
-		return invalid("%s must be %q or %q", field, built, other)
 	}
 }
 
@@ -229,14 +150,29 @@ func (r *request) resolve(base string) error {
 // describe is the request for people: of the environment only the names.
 func (r *request) describe() (string, error) {
 	shown := struct {
-		Command   string   `json:"command"`
-		Workdir   string   `json:"workdir"`
-		Env       []string `json:"env,omitempty"`
-		TimeoutMs int64    `json:"timeoutMs,omitzero"`
-		Stdin     string   `json:"stdin"`
-		Streams   string   `json:"streams"`
-		Leftovers string   `json:"leftovers"`
-	}{r.command, r.workdir, nil, r.timeoutMs, "null", "merged", "keep"}
+		Command        string   `json:"command"`
+		Workdir        string   `json:"workdir"`
+		Env            []string `json:"env,omitempty"`
+		TimeoutMs      int64    `json:"timeoutMs,omitzero"`
+		Stdin          string   `json:"stdin"`
+		Streams        string   `json:"streams"`
+		Leftovers      string   `json:"leftovers"`
+		Nice           int      `json:"nice,omitzero"`
+		MemoryMaxBytes int64    `json:"memoryMaxBytes,omitzero"`
+		PidsMax        int64    `json:"pidsMax,omitzero"`
+	}{
+		r.command, r.workdir, nil, r.timeoutMs, "null", "merged", "keep",
+		r.nice, r.memoryMaxBytes, r.pidsMax,
+	}
+	if r.open {
+		shown.Stdin = "open"
+	}
+	if r.split {
+		shown.Streams = "split"
+	}
+	if r.stop {
+		shown.Leftovers = "stop"
+	}
 	for _, v := range r.env {
 		shown.Env = append(shown.Env, v.name)
 	}

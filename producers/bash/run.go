@@ -2,8 +2,6 @@ package bash
 
 import (
 	"encoding/json"
-	"errors"
-	"os"
 	"sync"
 	"time"
 
@@ -19,7 +17,12 @@ const patience = 50 * time.Millisecond
 // run is one command, from its fork until its record is removed.
 type run struct {
 	producer *Producer
-	log      *output.Log
+	// stream is the only output, or standard output.
+	stream
+	// stderr is nil when both streams are one.
+	stderr *stream
+	// stops says that leftovers are stopped.
+	stops bool
 	// request is empty when it is kept aside of the log.
 	request string
 
@@ -32,8 +35,11 @@ type run struct {
 
 // live is what only a running command has.
 type live struct {
-	process   *proc.Process
-	pipe      *os.File
+	process *proc.Process
+	// out is the only outlet or that of standard output.
+	out       outlet
+	stderr    *outlet // nil when both streams are one
+	stdin     *input  // nil when it is null
 	settle    func(registry.Outcome, error)
 	timeoutMs int64
 	timer     *time.Timer // nil when there is no time-out
@@ -49,8 +55,6 @@ type live struct {
 	stopping bool
 	// exited says that the shell is gone: a time-out comes too late.
 	exited bool
-	// drained says that the pipe is at its end.
-	drained bool
 	// reaped says that no stop may begin from outside.
 	reaped bool
 	// decided says that the outcome is fixed and on its way.
@@ -62,10 +66,7 @@ type live struct {
 // the shell's exit, whichever comes first.
 func (r *run) attend(l *live) {
 	defer r.producer.leave()
-	pumpErr := r.log.Drain(l.pipe)
-	if pumpErr == nil {
-		r.mark(func() { l.drained = true })
-	}
+	r.drain(l)
 	l.process.Wait()
 	if l.timer != nil {
 		l.timer.Stop()
@@ -73,16 +74,14 @@ func (r *run) attend(l *live) {
 	for !r.closeStops(l) {
 		// Asked for in the last moment, or not over yet. What is printed until then
 		// belongs to the command, with a bound of its own.
+		r.drain(l)
 		<-l.stopped
-		if pumpErr != nil {
-			pumpErr = r.log.Drain(l.pipe)
-		}
 	}
 	exit, err := l.process.Reap()
 	left := r.settleTree(l)
-	r.retire(l, pumpErr, left)
+	r.retire(l, left)
 
-	end := ending{exit: exit, cause: l.cause, timeoutMs: l.timeoutMs, left: left, loss: r.log.Loss()}
+	end := ending{exit: exit, cause: l.cause, timeoutMs: l.timeoutMs, left: left, losses: r.losses()}
 	l.settle(end.outcome(), err)
 	r.mark(func() { r.live = nil })
 	close(l.done)
@@ -102,14 +101,6 @@ func (r *run) exited(l *live) {
 	r.boundLocked(l)
 }
 
-// boundLocked gives the output a bounded time to end, once the shell has exited
-// and no stop is under way. The bound does not move with new bytes.
-func (r *run) boundLocked(l *live) {
-	if l.exited && !l.stopping && !l.drained {
-		_ = l.pipe.SetReadDeadline(time.Now().Add(r.producer.drain))
-	}
-}
-
 // closeStops reports whether every stop that was asked for is over, and lets no
 // further one begin: from here on it is the attending goroutine's.
 func (r *run) closeStops(l *live) bool {
@@ -120,21 +111,23 @@ func (r *run) closeStops(l *live) bool {
 }
 
 // settleTree counts who is left of a tree whose leader was reaped, or ends them if
-// the command was stopped, and fixes the outcome.
+// the command was stopped or leftovers are not wanted, and fixes the outcome.
 func (r *run) settleTree(l *live) []proc.Member {
-	tree := l.process.Tree()
 	for {
 		r.mu.Lock()
 		stop := l.cause != none
 		r.mu.Unlock()
 		var left []proc.Member
-		if stop {
-			tree.Stop(r.producer.grace)
-		} else {
+		if !stop {
 			var err error
-			if left, err = tree.Lingering(patience); err != nil {
+			if left, err = l.process.Tree().Lingering(patience); err != nil {
 				r.producer.logger.Error("leftovers can't be counted", "error", err.Error())
 			}
+			stop = r.stops && (err != nil || len(left) > 0)
+		}
+		if stop {
+			r.stopTree(l)
+			left = nil
 		}
 		r.mu.Lock()
 		l.decided = stop || l.cause == none
@@ -146,19 +139,33 @@ func (r *run) settleTree(l *live) []proc.Member {
 	}
 }
 
+// stopTree ends who is left of a tree whose leader was reaped. What is printed
+// until then belongs to the command, with a bound of its own.
+func (r *run) stopTree(l *live) {
+	r.mark(func() {
+		l.stopping = true
+		l.setDeadlineLocked(time.Time{})
+	})
+	var stop sync.WaitGroup
+	stop.Go(func() {
+		l.process.Tree().Stop(r.producer.grace)
+		r.mark(func() {
+			l.stopping = false
+			r.boundLocked(l)
+		})
+	})
+	r.drain(l)
+	stop.Wait()
+}
+
 // retire gives back what only a running command needs.
-func (r *run) retire(l *live, pumpErr error, left []proc.Member) {
-	logger := r.producer.logger
-	r.log.End() // first: the sink needs a descriptor
-	if pumpErr == nil {
-		_ = l.pipe.Close()
-	} else {
-		if !errors.Is(pumpErr, os.ErrDeadlineExceeded) {
-			logger.Error("output can't be read", "error", pumpErr.Error())
-		}
-		if err := r.producer.sink.Take(l.pipe); err != nil {
-			logger.Warn("the pipe of a leftover can't be kept", "error", err.Error())
-		}
+func (r *run) retire(l *live, left []proc.Member) {
+	if l.stdin != nil {
+		_ = l.stdin.pipe.Close()
+	}
+	l.out.retire(r.producer)
+	if l.stderr != nil {
+		l.stderr.retire(r.producer)
 	}
 	if len(left) > 0 {
 		r.mark(func() { r.ghosts = &ghosts{tree: l.process.Tree(), gone: make(chan struct{})} })
@@ -166,6 +173,27 @@ func (r *run) retire(l *live, pumpErr error, left []proc.Member) {
 			r.exorcise() // Close has looked already
 		}
 	}
+}
+
+// logs gives what holds the run's output, as far as it was made.
+func (r *run) logs() []*output.Log {
+	var logs []*output.Log
+	if r.log != nil {
+		logs = append(logs, r.log)
+	}
+	if r.stderr != nil {
+		logs = append(logs, r.stderr.log)
+	}
+	return logs
+}
+
+// losses says why output could not be kept.
+func (r *run) losses() losses {
+	lost := losses{main: r.log.Loss()}
+	if r.stderr != nil {
+		lost.stderr = r.stderr.log.Loss()
+	}
+	return lost
 }
 
 // Request implements [registry.Run].

@@ -2,16 +2,15 @@ package bash
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"afoot/producers/output"
 	"afoot/producers/proc"
 	"afoot/registry"
 )
@@ -20,17 +19,14 @@ import (
 // three centuries, never comes.
 const maxTimerMs = int64(math.MaxInt64 / time.Millisecond)
 
-// start makes the log, then the pipe, then the process; each failure takes back
+// start makes the logs, then the pipes, then the process; each failure takes back
 // what was made before it.
 func (p *plan) start(launch registry.Launch) (*run, error) {
-	log, err := p.producer.store.Create()
-	if err != nil {
-		return nil, refusal(err, "the output can't be stored")
-	}
-	r := &run{producer: p.producer, log: log, request: p.described}
-	if len(p.described) > maxInlineBytes {
+	r := &run{producer: p.producer, request: p.described, stops: p.request.stop}
+	err := p.openLogs(r)
+	if err == nil && len(p.described) > maxInlineBytes {
 		r.request = ""
-		if err = log.WriteAside([]byte(p.described)); err != nil {
+		if err = r.log.WriteAside([]byte(p.described)); err != nil {
 			err = refusal(err, "the request can't be stored")
 		}
 	}
@@ -38,24 +34,39 @@ func (p *plan) start(launch registry.Launch) (*run, error) {
 		err = p.launch(r, launch)
 	}
 	if err != nil {
-		log.End()
-		return nil, errors.Join(err, log.Remove())
+		for _, log := range r.logs() {
+			log.End()
+			err = errors.Join(err, log.Remove())
+		}
+		return nil, err
 	}
 	return r, nil
 }
 
+func (p *plan) openLogs(r *run) (err error) {
+	if r.log, err = p.producer.store.Create(); err == nil && p.request.split {
+		var second *output.Log
+		if second, err = p.producer.store.Create(); err == nil {
+			r.stderr = &stream{log: second}
+		}
+	}
+	if err != nil {
+		return refusal(err, "the output can't be stored")
+	}
+	return nil
+}
+
 // launch forks and hands the run to its goroutine.
 func (p *plan) launch(r *run, launch registry.Launch) error {
-	read, write, err := newPipe()
-	if err != nil {
-		return refusal(err, "the command can't be started")
+	l := &live{settle: launch.Settle, timeoutMs: p.request.timeoutMs, done: make(chan struct{})}
+	child, err := p.plumb(r, l)
+	if err == nil {
+		// The exit may be heard of before the fork is known to have worked.
+		l.process, err = p.fork(launch, child, func() { r.exited(l) })
 	}
-	l := &live{pipe: read, settle: launch.Settle, timeoutMs: p.request.timeoutMs, done: make(chan struct{})}
-	// The exit may be heard of before the fork is known to have worked.
-	l.process, err = p.fork(launch, write, func() { r.exited(l) })
-	_ = unix.Close(write)
+	child.close()
 	if err != nil {
-		_ = read.Close()
+		l.closePipes()
 		return err
 	}
 	r.live = l
@@ -66,17 +77,19 @@ func (p *plan) launch(r *run, launch registry.Launch) error {
 	return nil
 }
 
-func (p *plan) fork(launch registry.Launch, write int, onExit func()) (*proc.Process, error) {
+func (p *plan) fork(launch registry.Launch, child ends, onExit func()) (*proc.Process, error) {
 	host := p.producer.host
-	out := uintptr(write)
 	// Behind "--" a command may begin with "-" and is still a command.
 	spec := proc.Spec{
-		Path:   p.producer.shell,
-		Args:   []string{filepath.Base(p.producer.shell), "-c", "--", p.request.command},
-		Dir:    p.request.workdir,
-		Env:    p.producer.environ.with(&p.request, launch),
-		Files:  []uintptr{host.Null(), out, out},
-		OnExit: onExit,
+		Path:           p.producer.shell,
+		Args:           []string{filepath.Base(p.producer.shell), "-c", "--", p.request.command},
+		Dir:            p.request.workdir,
+		Env:            p.producer.environ.with(&p.request, launch),
+		Files:          child.files(host.Null()),
+		OnExit:         onExit,
+		Nice:           p.request.nice,
+		MemoryMaxBytes: p.request.memoryMaxBytes,
+		PidsMax:        p.request.pidsMax,
 	}
 	if len(p.request.command) > maxStringBytes {
 		script, err := newScript(p.request.command)
@@ -106,27 +119,12 @@ func (p *plan) blame(err error) error {
 	if dirErr := checkDir(p.request.workdir); dirErr != nil {
 		return dirErr
 	}
+	if user := p.producer.runAs; user != nil && errors.Is(err, unix.EACCES) {
+		// The shell was proven at the daemon's start.
+		return registry.Wrap(registry.CodeInvalid, err, "workdir %q can't be used by user %d and group %d, as whom tasks run: %s",
+			p.request.workdir, user.UID, user.GID, reason(err))
+	}
 	return registry.Wrap(registry.CodeUnavailable, err, "the shell %s can't be run: %s", p.producer.shell, reason(err))
-}
-
-// newPipe makes the pipe of both output streams: its read end for the runtime's
-// poller, its write end blocking, as programs expect it.
-func newPipe() (*os.File, int, error) {
-	fds, err := pipe()
-	if err != nil {
-		return nil, 0, err
-	}
-	read := fds[0]
-	if err := unix.SetNonblock(read, true); err != nil {
-		_, _ = unix.Close(read), unix.Close(fds[1])
-		return nil, 0, err
-	}
-	file := os.NewFile(uintptr(read), "output")
-	if err := file.SetReadDeadline(time.Time{}); err != nil { // not in the poller
-		_, _ = file.Close(), unix.Close(fds[1])
-		return nil, 0, fmt.Errorf("%w: %w", unix.EAGAIN, err)
-	}
-	return file, fds[1], nil
 }
 
 // refusal words a system error for the caller.

@@ -1,6 +1,9 @@
 package bash
 
 import (
+	"errors"
+	"time"
+
 	"afoot/producers/proc"
 	"afoot/registry"
 )
@@ -59,6 +62,7 @@ func (r *run) stopLocked(l *live, why cause) {
 		return
 	}
 	l.stopped, l.stopping = make(chan struct{}), true
+	l.setDeadlineLocked(time.Time{}) // one that runs already would end before the stop
 	go func() {
 		l.process.Stop(r.producer.grace)
 		r.mark(func() {
@@ -95,11 +99,20 @@ func (r *run) exorcise() <-chan struct{} {
 // StopLeftovers implements [registry.Leftovers].
 func (r *run) StopLeftovers(string) <-chan struct{} { return r.exorcise() }
 
-// Left implements [registry.Leftovers].
+// Left implements [registry.Leftovers]. It looks at the processes, and once none
+// lives gives back what was kept for them.
 func (r *run) Left() bool {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ghosts != nil
+	g := r.ghosts
+	r.mu.Unlock()
+	if g == nil {
+		return false
+	}
+	if g.tree.Left() {
+		return true
+	}
+	r.exorcise()
+	return false
 }
 
 // Discard implements [registry.Run]. It blocks until leftovers are gone: for the
@@ -108,5 +121,9 @@ func (r *run) Discard() error {
 	if gone := r.exorcise(); gone != nil {
 		<-gone
 	}
-	return r.log.Remove()
+	err := r.log.Remove()
+	if r.stderr != nil {
+		err = errors.Join(err, r.stderr.log.Remove())
+	}
+	return err
 }

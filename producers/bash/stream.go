@@ -7,9 +7,12 @@ import (
 	"afoot/registry"
 )
 
+// stream is a log as the registry reads it.
+type stream struct{ log *output.Log }
+
 // Page implements [registry.Stream].
-func (r *run) Page(offset, limit int64) (registry.Page, error) {
-	page, err := r.log.Page(offset, limit)
+func (s *stream) Page(offset, limit int64) (registry.Page, error) {
+	page, err := s.log.Page(offset, limit)
 	if err != nil {
 		return registry.Page{}, readError(err)
 	}
@@ -17,14 +20,14 @@ func (r *run) Page(offset, limit int64) (registry.Page, error) {
 }
 
 // Size implements [registry.Stream].
-func (r *run) Size() (written, dropped int64) { return r.log.Size() }
+func (s *stream) Size() (written, dropped int64) { return s.log.Size() }
 
 // Grown implements [registry.Stream].
-func (r *run) Grown(offset int64) <-chan struct{} { return r.log.Grown(offset) }
+func (s *stream) Grown(offset int64) <-chan struct{} { return s.log.Grown(offset) }
 
 // Open implements [registry.Stream].
-func (r *run) Open() (registry.RawLog, error) {
-	reader, err := r.log.Open()
+func (s *stream) Open() (registry.RawLog, error) {
+	reader, err := s.log.Open()
 	if err != nil {
 		return nil, readError(err)
 	}

@@ -4,11 +4,18 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"afoot/producers/proc"
 )
 
 func pipe() (fds [2]int, err error) {
 	err = unix.Pipe2(fds[:], unix.O_CLOEXEC)
 	return fds, err
+}
+
+// own gives both ends of a pipe to a user.
+func own(pipe int, user *proc.User) error {
+	return os.NewSyscallError("fchown", unix.Fchown(pipe, int(user.UID), int(user.GID)))
 }
 
 // nameless makes a file in memory.
