@@ -9,8 +9,9 @@ import (
 
 // handout is what explicit reads gave out and no ack has settled yet.
 type handout struct {
-	// next is the largest offset that was given out.
-	next int64
+	// next is the largest offset of the main stream that was given out, with the
+	// second stream's that goes with it.
+	next cursors
 	// terminal says that the end was given out with it.
 	terminal bool
 	// claim says that the handout holds the notice; hold ends that.
@@ -25,14 +26,14 @@ type handout struct {
 
 // handOut makes the answer of an explicit read. The handout stands from now on:
 // an ack may come before the server knows that its answer was written.
-func (s *Service) handOut(r *record, read registry.Read, claimed bool) *registry.Delivery {
+func (s *Service) handOut(r *record, read registry.Read, next cursors, claimed bool) *registry.Delivery {
 	s.mu.Lock()
 	h := r.handout
 	if h == nil {
-		h = &handout{}
+		h = &handout{next: next}
 		r.handout = h
 	}
-	h.next = max(h.next, read.NextOffset)
+	h.addLocked(next)
 	if claimed {
 		h.terminal = true
 		if h.claim {
@@ -50,6 +51,17 @@ func (s *Service) handOut(r *record, read registry.Read, claimed bool) *registry
 	return registry.NewDelivery(read,
 		func() error { return s.endTurn(r, func() {}) },
 		func() { _ = s.endTurn(r, func() { s.lostLocked(r, h, mine) }) })
+}
+
+// addLocked counts one more read in. Of two with the same main offset an ack can't
+// tell which it means: the lesser piece of the second stream is the safe one.
+func (h *handout) addLocked(next cursors) {
+	switch {
+	case next[stdout] > h.next[stdout]:
+		h.next = next
+	case next[stdout] == h.next[stdout]:
+		h.next[stderr] = min(h.next[stderr], next[stderr])
+	}
 }
 
 // renewLocked begins the hold anew.
@@ -125,17 +137,18 @@ func (s *Service) ackLocked(caller registry.Caller, id registry.ID, next int64) 
 	switch {
 	case next < 0:
 		return registry.Errorf(registry.CodeInvalid, "nextOffset must not be negative")
-	case next < r.cursor, h == nil && next == r.lastAck:
+	case next < r.cursors[stdout], h == nil && next == r.lastAck:
 		return nil
 	case h == nil:
 		return registry.Errorf(registry.CodeConflict, "task %s has no read that waits for an ack", id)
-	case next > h.next:
-		return registry.Errorf(registry.CodeInvalid, "nextOffset %d lies beyond the %d that were handed out", next, h.next)
+	case next > h.next[stdout]:
+		return registry.Errorf(registry.CodeInvalid, "nextOffset %d lies beyond the %d that were handed out", next, h.next[stdout])
 	}
-	r.cursor, r.lastAck = next, next
-	if next < h.next {
+	r.cursors[stdout], r.lastAck = next, next
+	if next < h.next[stdout] {
 		return nil
 	}
+	r.cursors[stderr] = max(r.cursors[stderr], h.next[stderr])
 	if h.terminal {
 		s.reportLocked(r)
 	}

@@ -24,9 +24,9 @@ func validText(s string) string {
 
 // page gives a piece of output: a stream's by its producer, a final output by
 // the same rules.
-func (v view) page(from, limit int64) (registry.Page, error) {
-	if v.stream != nil {
-		return v.stream.Page(from, limit)
+func (v view) page(which int, from, limit int64) (registry.Page, error) {
+	if stream := v.streams[which]; stream != nil {
+		return stream.Page(from, limit)
 	}
 	total := int64(len(v.output))
 	if from > total {

@@ -18,21 +18,28 @@ func (s *Service) Look(ctx context.Context, caller registry.Caller, id registry.
 		s.mu.Unlock()
 		return registry.Read{}, err
 	}
+	p, err := r.portion(opts.Stream, opts.LimitBytes)
+	if err != nil {
+		s.mu.Unlock()
+		return registry.Read{}, err
+	}
 	v := r.viewLocked()
 	if offset == registry.AtCursor {
-		offset = r.startLocked()
+		p.at = r.startLocked()
+	} else {
+		p.at[p.which], p.both = offset, false
 	}
 	s.mu.Unlock()
-	read, err := v.read(offset, opts.LimitBytes)
+	read, seen, err := v.read(p)
 	if err != nil || opts.Wait <= 0 {
 		return read, err
 	}
-	return s.lookOn(ctx, r, read, offset, opts)
+	return s.lookOn(ctx, r, read, seen, p, opts.Wait)
 }
 
 // lookOn repeats a look until it has something to show: a whole character beyond
 // the offset, or the end of the task. A time-out shows what is.
-func (s *Service) lookOn(ctx context.Context, r *record, read registry.Read, offset int64, opts registry.LookOptions) (registry.Read, error) {
+func (s *Service) lookOn(ctx context.Context, r *record, read registry.Read, seen cursors, p portion, wait time.Duration) (registry.Read, error) {
 	s.mu.Lock()
 	settled := r.settledLocked()
 	r.blocked++
@@ -43,37 +50,57 @@ func (s *Service) lookOn(ctx context.Context, r *record, read registry.Read, off
 		r.forgetLookLocked(settled)
 		r.blocked--
 	}()
-	timer := time.NewTimer(opts.Wait)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	for over := false; read.NextOffset == read.Offset && !read.Snapshot.Status.Terminal() && !over; {
+	for over := false; nothing(read) && !read.Snapshot.Status.Terminal() && !over; {
 		var err error
-		if over, err = s.awaitMore(ctx, r, settled, timer, read.Snapshot.OutputBytes); err != nil {
+		if over, err = s.awaitMore(ctx, r.grown(p, seen), settled, timer); err != nil {
 			return registry.Read{}, err
 		}
 		s.mu.Lock()
 		v := r.viewLocked()
 		s.mu.Unlock()
-		if read, err = v.read(offset, opts.LimitBytes); err != nil {
+		if read, seen, err = v.read(p); err != nil {
 			return registry.Read{}, err
 		}
 	}
 	return read, nil
 }
 
+// growth is a stream that may have more than was seen.
+type growth struct {
+	stream registry.Stream
+	seen   int64
+	grown  <-chan struct{}
+}
+
+// grown watches the streams of a portion. A final output never grows.
+func (r *record) grown(p portion, seen cursors) (watched [2]growth) {
+	for i, stream := range r.streams {
+		if stream != nil && (p.both || i == p.which) {
+			watched[i] = growth{stream, seen[i], stream.Grown(seen[i])}
+		}
+	}
+	return watched
+}
+
+// more reports whether a stream that woke its watcher has more than was seen. If
+// not it has ended, and is watched no longer: the end of the task is next.
+func (g *growth) more() bool {
+	written, _ := g.stream.Size()
+	g.grown = nil
+	return written > g.seen
+}
+
 // awaitMore blocks until there are more bytes than seen, or the task has
 // settled. Over says that waiting any longer is no use.
-func (s *Service) awaitMore(ctx context.Context, r *record, settled <-chan struct{}, timer *time.Timer, seen int64) (over bool, err error) {
-	var grown <-chan struct{}
-	if r.stream != nil {
-		grown = r.stream.Grown(seen)
-	}
-	for {
+func (s *Service) awaitMore(ctx context.Context, streams [2]growth, settled <-chan struct{}, timer *time.Timer) (over bool, err error) {
+	for more := false; !more; {
 		select {
-		case <-grown:
-			if written, _ := r.stream.Size(); written > seen {
-				return false, nil
-			}
-			grown = nil // the output has ended; the end of the task is next
+		case <-streams[stdout].grown:
+			more = streams[stdout].more()
+		case <-streams[stderr].grown:
+			more = streams[stderr].more()
 		case <-settled:
 			return false, nil
 		case <-timer.C:
@@ -84,4 +111,5 @@ func (s *Service) awaitMore(ctx context.Context, r *record, settled <-chan struc
 			return false, ctx.Err()
 		}
 	}
+	return false, nil
 }

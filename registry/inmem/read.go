@@ -11,6 +11,13 @@ import (
 func (s *Service) Read(ctx context.Context, caller registry.Caller, id registry.ID, opts registry.ReadOptions) (*registry.Delivery, error) {
 	s.mu.Lock()
 	r, err := s.findLocked(caller, id)
+	var p portion
+	if err == nil {
+		p, err = r.portion(opts.Stream, opts.LimitBytes)
+	}
+	if err == nil && opts.Explicit && p.which == stderr {
+		err = registry.Errorf(registry.CodeInvalid, "an explicit read can't choose stderr: its ack counts stdout; read both")
+	}
 	if err != nil {
 		s.mu.Unlock()
 		return nil, err
@@ -32,24 +39,28 @@ func (s *Service) Read(ctx context.Context, caller registry.Caller, id registry.
 		return nil, err
 	}
 	if !got {
-		return s.outOfTurn(r, w), nil
+		return s.outOfTurn(r, w, p), nil
 	}
-	return s.deliver(caller, r, w, opts)
+	return s.deliver(caller, r, w, p, opts.Explicit)
 }
 
 // outOfTurn answers a wait whose bound came while another read was being
 // answered: the state, and nothing that could be consumed.
-func (s *Service) outOfTurn(r *record, w *waiter) *registry.Delivery {
+func (s *Service) outOfTurn(r *record, w *waiter, p portion) *registry.Delivery {
 	s.leave(r, w)
 	s.mu.Lock()
 	v, at := r.viewLocked(), r.startLocked()
 	s.mu.Unlock()
-	snap := v.fill()
-	return registry.NewDelivery(registry.Read{Snapshot: snap, Offset: at, NextOffset: at, Dropped: snap.DroppedBytes}, nil, nil)
+	z := v.sizes()
+	read := registry.Read{Snapshot: v.sized(z), Offset: at[p.which], NextOffset: at[p.which], Dropped: z.dropped[p.which]}
+	if p.both {
+		read.Stderr = &registry.Piece{Offset: at[stderr], NextOffset: at[stderr], Dropped: z.dropped[stderr]}
+	}
+	return registry.NewDelivery(read, nil, nil)
 }
 
 // deliver makes the answer of a read that has its turn.
-func (s *Service) deliver(caller registry.Caller, r *record, w *waiter, opts registry.ReadOptions) (*registry.Delivery, error) {
+func (s *Service) deliver(caller registry.Caller, r *record, w *waiter, p portion, explicit bool) (*registry.Delivery, error) {
 	s.mu.Lock()
 	claimed := r.dismissLocked(w)
 	if r.removed {
@@ -58,23 +69,24 @@ func (s *Service) deliver(caller registry.Caller, r *record, w *waiter, opts reg
 		s.mu.Unlock()
 		return nil, err
 	}
-	if h := r.handout; h != nil && !opts.Explicit {
+	if h := r.handout; h != nil && !explicit {
 		s.renewLocked(r, h)
 	}
-	v, cursor := r.viewLocked(), r.startLocked()
+	v := r.viewLocked()
+	p.at = r.startLocked()
 	s.mu.Unlock()
 
-	read, err := v.read(cursor, opts.LimitBytes)
+	read, _, err := v.read(p)
 	if err != nil {
 		s.giveUp(r, claimed)
 		return nil, err
 	}
-	if opts.Explicit {
-		return s.handOut(r, read, claimed), nil
+	if explicit {
+		return s.handOut(r, read, p.next(read), claimed), nil
 	}
 	read.Snapshot.Reported = read.Snapshot.Reported || claimed
 	return registry.NewDelivery(read,
-		func() error { return s.endTurn(r, func() { s.commitLocked(r, read.NextOffset, claimed) }) },
+		func() error { return s.endTurn(r, func() { s.commitLocked(r, p.next(read), claimed) }) },
 		func() { s.giveUp(r, claimed) }), nil
 }
 
@@ -88,13 +100,13 @@ func (s *Service) giveUp(r *record, claimed bool) {
 }
 
 // commitLocked records a delivery that was written.
-func (s *Service) commitLocked(r *record, next int64, terminal bool) {
-	r.cursor = max(r.cursor, next)
+func (s *Service) commitLocked(r *record, next cursors, terminal bool) {
+	r.cursors = r.cursors.further(next)
 	if terminal {
 		s.reportLocked(r)
 		s.dropClaimLocked(r)
 	}
-	if h := r.handout; h != nil && r.cursor >= h.next && (terminal || !h.terminal) {
+	if h := r.handout; h != nil && r.cursors.reach(h.next) && (terminal || !h.terminal) {
 		s.dropHandoutLocked(r)
 	}
 }
@@ -109,27 +121,4 @@ func (s *Service) endTurn(r *record, apply func()) error {
 	s.mu.Unlock()
 	s.dispatch()
 	return nil
-}
-
-// read gives the piece of output from the cursor on, with the facts of the view.
-// A view that is not terminal never gives the end of file.
-func (v view) read(from, limit int64) (registry.Read, error) {
-	if limit <= 0 || limit > registry.MaxPageBytes {
-		limit = registry.MaxPageBytes
-	}
-	// Sizes first: whoever waits for more than OutputBytes must not miss bytes that
-	// came after the page was cut.
-	snap := v.fill()
-	page, err := v.page(from, limit)
-	if err != nil {
-		return registry.Read{}, err
-	}
-	snap.OutputBytes = max(snap.OutputBytes, page.NextOffset)
-	snap.DroppedBytes = max(snap.DroppedBytes, page.Dropped)
-	return registry.Read{
-		Snapshot: snap, Text: page.Text,
-		Offset: page.Offset, NextOffset: page.NextOffset, Dropped: page.Dropped,
-		EOF:     snap.Status.Terminal() && page.End,
-		Skipped: max(0, page.Offset-from),
-	}, nil
 }

@@ -7,21 +7,22 @@ import (
 	"afoot/registry"
 )
 
-// record is one task. Its fields are guarded by Service.mu; run and stream never
+// record is one task. Its fields are guarded by Service.mu; run and streams never
 // change and are called without it.
 type record struct {
 	snap   registry.Snapshot
 	seq    uint64
 	launch *launch
 	run    registry.Run
-	stream registry.Stream // nil: final output only
-	stderr registry.Stream // nil: one stream
-	output string          // the final output
-	agent  *agent          // nil: unowned
+	// streams are what can be read by offset. Without the first there is final output
+	// only, without the second one stream only.
+	streams [2]registry.Stream
+	output  string // the final output
+	agent   *agent // nil: unowned
 
-	// cursor is where the next consuming read begins, in raw bytes.
-	cursor int64
-	turn   turn
+	// cursors are where the next consuming read begins.
+	cursors cursors
+	turn    turn
 	// waiters are consuming reads that settlement promises its result to.
 	waiters []*waiter
 	// blocked counts all reads that wait, looks too.
@@ -46,11 +47,11 @@ type record struct {
 
 // startLocked is where a consuming read begins: a final output is the same at
 // each read.
-func (r *record) startLocked() int64 {
-	if r.stream == nil {
-		return 0
+func (r *record) startLocked() cursors {
+	if r.streams[stdout] == nil {
+		return cursors{}
 	}
-	return r.cursor
+	return r.cursors
 }
 
 func (r *record) live() bool { return !r.snap.Status.Terminal() }
@@ -159,33 +160,6 @@ func (s *Service) setStatusLocked(r *record, next registry.Snapshot) {
 		s.countLocked(next.Kind, next.Status, 1)
 	}
 	r.snap = next
-}
-
-// view is a snapshot whose output sizes are asked of the producer, without the
-// lock.
-type view struct {
-	snap   registry.Snapshot
-	stream registry.Stream
-	stderr registry.Stream
-	output string
-}
-
-func (r *record) viewLocked() view {
-	return view{snap: r.snap, stream: r.stream, stderr: r.stderr, output: r.output}
-}
-
-func (v view) fill() registry.Snapshot {
-	if v.stream == nil {
-		v.snap.OutputBytes = int64(len(v.output))
-		return v.snap
-	}
-	v.snap.OutputBytes, v.snap.DroppedBytes = v.stream.Size()
-	if v.stderr != nil {
-		written, dropped := v.stderr.Size()
-		v.snap.OutputBytes += written
-		v.snap.DroppedBytes += dropped
-	}
-	return v.snap
 }
 
 func now() time.Time { return time.Now() }

@@ -43,7 +43,7 @@ func (s *Service) settleLocked(r *record, o registry.Outcome, at time.Time) {
 	if !first {
 		return
 	}
-	if r.stream == nil {
+	if r.streams[stdout] == nil {
 		r.output = validText(o.Output)
 	}
 	s.setStatusLocked(r, next)

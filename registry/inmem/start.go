@@ -192,9 +192,10 @@ func newSnapshot(id registry.ID, owner registry.Owner, spec registry.Spec, label
 // service that did not wait for so slow a starter: then the run is stopped.
 func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.Snapshot) (registry.Snapshot, error) {
 	r := &record{snap: snap, run: run, agent: got.agent, launch: l, lastAck: -1}
-	r.stream, _ = run.(registry.Stream)
-	if split, may := run.(registry.Split); may && r.stream != nil {
-		s.contain("stderr", func() { r.stderr = split.Stderr() })
+	if r.streams[stdout], _ = run.(registry.Stream); r.streams[stdout] != nil {
+		if split, may := run.(registry.Split); may {
+			s.contain("stderr", func() { r.streams[stderr] = split.Stderr() })
+		}
 	}
 	s.mu.Lock()
 	if late := s.lateLocked(got.agent); late != nil {
