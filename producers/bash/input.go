@@ -94,8 +94,8 @@ func (in *input) write(ctx context.Context, data []byte) (written int, err error
 	return written, errors.Join(err, failed)
 }
 
-// push writes what fits. It never raises SIGPIPE: the runtime takes that for any
-// descriptor above 2.
+// push writes what fits. SIGPIPE is nothing to care for: the runtime swallows it
+// for descriptors above 2.
 func push(pipe int, data []byte) (written int, err error) {
 	if len(data) == 0 {
 		return 0, read(pipe)

@@ -140,13 +140,18 @@ func (k *task) pid(line int) int {
 
 // alive decides by the state letter: signals reach zombies too.
 func alive(pid int) bool {
+	letter := state(pid)
+	return letter != 0 && letter != 'Z' && letter != 'X'
+}
+
+// state gives the letter; 0 for a process that is not there.
+func state(pid int) byte {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return false
+		return 0
 	}
 	line := string(data)
-	state := line[strings.LastIndexByte(line, ')')+2]
-	return state != 'Z' && state != 'X'
+	return line[strings.LastIndexByte(line, ')')+2]
 }
 
 func requireSameJSON(t testing.TB, want string, got json.RawMessage) {

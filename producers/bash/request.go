@@ -16,8 +16,8 @@ const (
 	// maxStringBytes is the most that the kernel takes as one argument or one
 	// variable of the environment (MAX_ARG_STRLEN, less its closing NUL).
 	maxStringBytes = 131_071
-	// maxNice is the nicest that a process can be; less nice than the daemon it can't.
-	maxNice = 19
+	// minNice and maxNice are the system's bounds. Below 0 needs the right to.
+	minNice, maxNice = -20, 19
 )
 
 // request is a start request with every default resolved.
@@ -96,7 +96,7 @@ func (r *request) parseChoices(m members) (err error) {
 }
 
 func (r *request) parseLimits(m members) error {
-	nice, err := parseInt("nice", m.Nice, 0, maxNice)
+	nice, err := parseInt("nice", m.Nice, minNice, maxNice)
 	if err != nil {
 		return err
 	}

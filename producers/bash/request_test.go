@@ -61,7 +61,18 @@ func TestBadRequestsAreRefusedByName(t *testing.T) {
 		{`{"command":"a","timeoutMs":null}`, "timeoutMs must be an integer", registry.CodeInvalid},
 		{`{"command":"a","timeoutMs":9007199254740992}`, "timeoutMs must be an integer", registry.CodeInvalid},
 		{`{"command":"a","timeoutMs":99999999999999999999999}`, "timeoutMs must be an integer", registry.CodeInvalid},
+		{`{"command":"a","nice":-21}`, "nice must be an integer from -20 to 19", registry.CodeInvalid},
+		{`{"command":"a","nice":20}`, "nice must be an integer from -20 to 19", registry.CodeInvalid},
+		{`{"command":"a","nice":1.5}`, "nice must be an integer", registry.CodeInvalid},
+		{`{"command":"a","nice":null}`, "nice must be an integer", registry.CodeInvalid},
+		{`{"command":"a","memoryMaxBytes":0}`, "memoryMaxBytes must be an integer from 1 to 9007199254740991", registry.CodeInvalid},
+		{`{"command":"a","memoryMaxBytes":9007199254740992}`, "memoryMaxBytes must be an integer", registry.CodeInvalid},
+		{`{"command":"a","memoryMaxBytes":"1"}`, "memoryMaxBytes must be an integer", registry.CodeInvalid},
+		{`{"command":"a","pidsMax":0}`, "pidsMax must be an integer from 1", registry.CodeInvalid},
+		{`{"command":"a","pidsMax":-1}`, "pidsMax must be an integer from 1", registry.CodeInvalid},
 		{`{"command":"a","stdin":"x"}`, `stdin must be "null" or "open"`, registry.CodeInvalid},
+		{`{"command":"a","streams":"both"}`, `streams must be "merged" or "split"`, registry.CodeInvalid},
+		{`{"command":"a","leftovers":null}`, "leftovers must be a string", registry.CodeInvalid},
 		{`{"command":"a","leftovers":1}`, "leftovers must be a string", registry.CodeInvalid},
 		{`{"command":"` + strings.Repeat("x", 1<<20+1) + `"}`, "command has 1048577 bytes", registry.CodeTooLarge},
 		{strings.Repeat(`{"command":`, 100_000), "not a valid JSON object", registry.CodeInvalid},
@@ -125,6 +136,12 @@ func TestRequestShowsNoValues(t *testing.T) {
 	request, err := task.Request()
 	require.NoError(t, err)
 	requireSameJSON(t, `{"command":"true","workdir":"/","env":["A","B"],"timeoutMs":60000,"stdin":"null","streams":"merged","leftovers":"keep"}`, request)
+
+	r, err := parse([]byte(`{"command":"true","stdin":"open","streams":"split","leftovers":"stop","nice":5,"memoryMaxBytes":9007199254740991,"pidsMax":3}`))
+	require.NoError(t, err)
+	described, err := r.describe()
+	require.NoError(t, err)
+	requireSameJSON(t, `{"command":"true","workdir":"","stdin":"open","streams":"split","leftovers":"stop","nice":5,"memoryMaxBytes":9007199254740991,"pidsMax":3}`, []byte(described))
 
 	long := ": " + strings.Repeat("é", 3000)
 	task = stand.run(long)

@@ -1,0 +1,114 @@
+package bash
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"afoot/registry"
+)
+
+func TestUnwantedLeftoversAreStopped(t *testing.T) {
+	stand := newStand(t)
+	for _, c := range []struct{ command, output, detail string }{
+		{"sleep 340 & echo $!; exit 3", "", "exit code: 3"},
+		{"sleep 340 >/dev/null 2>&1 & echo $!; exit 3", "", "exit code: 3"},
+		{"sleep 340 2>/dev/null & echo $!; kill -USR1 $$", "", "signal: SIGUSR1"},
+		{`(trap 'echo bye; exit' TERM; echo up; while :; do sleep .01; done) & read -t .1 x <> <(:); echo $!`, "bye\n", "exit code: 0"},
+		{`(trap 'head -c 300000 /dev/zero; echo bye; exit' TERM; echo up; while :; do sleep .01; done) & read -t .1 x <> <(:); echo $!`, "\x00bye\n", "exit code: 0"},
+		{`(trap '' TERM; echo up; while :; do sleep .01; done) & read -t .1 x <> <(:); echo $!`, "", "exit code: 0"},
+	} {
+		for _, streams := range []string{"merged", "split"} {
+			task := stand.start(fields{"command": "exec 4>&1; " + c.command, "leftovers": "stop", "streams": streams})
+			o := task.end()
+			require.Equal(t, c.detail, o.Detail, c.command)
+			require.NotContains(t, string(o.Result), "leftovers")
+			require.Contains(t, task.output(), c.output)
+			require.False(t, task.Left())
+			require.Nil(t, task.StopLeftovers(""))
+			for line := range task.lines() {
+				if pid := task.number(line); pid > 0 {
+					require.False(t, alive(pid), c.command)
+				}
+			}
+			if o.Detail == "exit code: 3" {
+				require.Equal(t, registry.StatusCompleted, o.Status)
+			}
+		}
+	}
+	require.Eventually(t, func() bool { return stand.sink.Len() == 0 }, 5*time.Second, time.Millisecond)
+}
+
+// number is the pid in a line; 0 if there is none.
+func (k *task) number(line int) int {
+	pid, _ := strconv.Atoi(strings.Split(k.output(), "\n")[line])
+	return pid
+}
+
+// TestA3StoppingLeftoversLosesNoOutput lets a filter finish that is only slower
+// than its shell.
+func TestA3StoppingLeftoversLosesNoOutput(t *testing.T) {
+	task := newStand(t).start(fields{"command": "exec > >(sleep 0.3; cat) 2>&1; echo hi; exit 3", "leftovers": "stop"})
+	require.Equal(t, "exit code: 3", task.end().Detail)
+	require.Equal(t, "hi\n", task.output())
+}
+
+func TestACancelWhileLeftoversAreStoppedCounts(t *testing.T) {
+	stand := newStand(t, func(c *Config) { c.Grace = 2 * time.Second })
+	task := stand.start(fields{
+		"command":   `(trap 'echo stopping' TERM; echo up; while :; do sleep .01; done) & read -t .1 x <> <(:); exit 3`,
+		"leftovers": "stop",
+	})
+	task.has("stopping")
+	require.NoError(t, task.Cancel(""))
+	require.NoError(t, task.Cancel(""))
+	stand.Hurry()
+	o := task.end()
+	require.Equal(t, registry.StatusKilled, o.Status)
+	require.Equal(t, "exit code: 3", o.Detail)
+}
+
+func TestLeftAsksTheProcesses(t *testing.T) {
+	stand := newStand(t)
+	mark := t.TempDir() + "/mark"
+	task := stand.start(fields{
+		"command": `(until [ -e "$MARK" ]; do sleep .01; done) >/dev/null 2>&1 & exit 4`,
+		"env":     map[string]string{"MARK": mark},
+	})
+	require.False(t, task.Left(), "it lives")
+	require.Contains(t, task.end().Detail, "exit code: 4; ")
+	require.True(t, task.Left())
+	require.NoError(t, os.WriteFile(mark, nil, 0o600))
+	require.Eventually(t, func() bool { return !task.Left() }, 5*time.Second, time.Millisecond)
+	// What was kept for them goes too.
+	require.Eventually(t, func() bool {
+		stand.mu.Lock()
+		defer stand.mu.Unlock()
+		return len(stand.haunted) == 0
+	}, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return task.StopLeftovers("") == nil }, 5*time.Second, time.Millisecond)
+	require.False(t, task.Left())
+}
+
+// TestLeftMayBeAskedDuringAStop asks from several sides at once.
+func TestLeftMayBeAskedDuringAStop(t *testing.T) {
+	stand := newStand(t)
+	task := stand.run(`(trap '' TERM; while :; do sleep .01; done) >/dev/null 2>&1 & exit 4`)
+	task.end()
+	gone := task.StopLeftovers("")
+	for asked := false; ; {
+		select {
+		case <-gone:
+			require.True(t, asked)
+			require.False(t, task.Left())
+			return
+		default:
+			task.Left()
+			asked = true
+		}
+	}
+}
