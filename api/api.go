@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,14 +41,18 @@ type Config struct {
 	Ready func() error
 	// WaitDefault (30 s) and WaitMax (10 min) bound waits.
 	WaitDefault, WaitMax time.Duration
+	// InputTimeout (5 s) bounds a call that writes to a task that does not read.
+	InputTimeout time.Duration
 	// WriteTimeout (30 s) bounds each write of at most 64 KiB to a caller, and the
 	// reading of a body.
 	WriteTimeout time.Duration
 }
 
-// VersionInfo says what was built. Go's zero value is filled in.
+// VersionInfo says what was built, and by which means it holds the processes of a
+// task (Net). Go's zero value is filled in.
 type VersionInfo struct {
 	Version, Commit, Date, Go string
+	Net                       string
 }
 
 // API is the HTTP interface of a daemon.
@@ -61,9 +66,12 @@ type API struct {
 	ready        func() error
 	waitDefault  time.Duration
 	waitMax      time.Duration
+	inputTimeout time.Duration
 	writeTimeout time.Duration
 
 	metrics  *metrics
+	watchers watchers
+	gzips    sync.Pool
 	handler  http.Handler
 	detach   []func()
 	requests atomic.Uint64
@@ -84,6 +92,7 @@ func New(cfg Config) (*API, error) {
 		ready:        cfg.Ready,
 		waitDefault:  cmp.Or(cfg.WaitDefault, 30*time.Second),
 		waitMax:      cmp.Or(cfg.WaitMax, 10*time.Minute),
+		inputTimeout: cmp.Or(cfg.InputTimeout, 5*time.Second),
 		writeTimeout: cmp.Or(cfg.WriteTimeout, 30*time.Second),
 		life:         strconv.FormatInt(time.Now().UnixMilli(), 36),
 	}

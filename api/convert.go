@@ -80,8 +80,27 @@ func wireRead(r registry.Read, clamped time.Duration) wire.TaskRead {
 		NextOffset:   r.NextOffset,
 		Eof:          r.EOF,
 		DroppedBytes: r.Dropped,
+		Stderr:       wirePiece(r.Stderr),
 		TimeoutMs:    clamped.Milliseconds(),
 	}
+}
+
+// wirePiece gives the second stream of a read, nil if there is none.
+func wirePiece(p *registry.Piece) *wire.StreamRead {
+	if p == nil {
+		return nil
+	}
+	return &wire.StreamRead{
+		Text:         p.Text,
+		Offset:       p.Offset,
+		NextOffset:   p.NextOffset,
+		Eof:          p.EOF,
+		DroppedBytes: p.Dropped,
+	}
+}
+
+func wireInput(r registry.InputResult) wire.InputResult {
+	return wire.InputResult{Written: r.Written, Closed: r.Closed}
 }
 
 func wireKill(outcome registry.KillOutcome, s registry.Snapshot) wire.KillResult {
@@ -106,7 +125,7 @@ func wireTaskDone(s registry.Snapshot) wire.TaskDone {
 }
 
 func wireVersion(v VersionInfo) wire.Version {
-	return wire.Version{Version: v.Version, Commit: v.Commit, Date: v.Date, Go: v.Go}
+	return wire.Version{Version: v.Version, Commit: v.Commit, Date: v.Date, Go: v.Go, Net: v.Net}
 }
 
 // agentOptions reads what a caller wants of a new agent. Bounds are the

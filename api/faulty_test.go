@@ -75,6 +75,20 @@ func (f *faulty) OpenLog(ctx context.Context, c registry.Caller, id registry.ID,
 	return f.Service.OpenLog(ctx, c, id, stream)
 }
 
+func (f *faulty) Input(ctx context.Context, c registry.Caller, id registry.ID, data []byte, last bool) (registry.InputResult, error) {
+	if err := f.fault(); err != nil {
+		return registry.InputResult{}, err
+	}
+	return f.Service.Input(ctx, c, id, data, last)
+}
+
+func (f *faulty) Signal(ctx context.Context, c registry.Caller, id registry.ID, name string) error {
+	if err := f.fault(); err != nil {
+		return err
+	}
+	return f.Service.Signal(ctx, c, id, name)
+}
+
 func (f *faulty) Kill(ctx context.Context, c registry.Caller, id registry.ID, reason string) (registry.KillOutcome, registry.Snapshot, error) {
 	if err := f.fault(); err != nil {
 		return "", registry.Snapshot{}, err

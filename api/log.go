@@ -5,25 +5,24 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"time"
 
 	"afoot/registry"
 )
 
 // getLog answers GET and HEAD of /tasks/{id}/log.
 func (a *API) getLog(c *call, r *http.Request) error {
-	q := queryOf(r, "follow")
-	follow := q.flag("follow")
+	q := queryOf(r, "follow", "stream")
+	follow, stream := q.flag("follow"), q.stream()
 	if q.err != nil {
 		return q.err
 	}
-	log, err := a.service.OpenLog(r.Context(), c.caller, c.task(), "")
+	log, err := a.service.OpenLog(r.Context(), c.caller, c.task(), stream)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }()
 	first, next, ended := log.Bounds()
-	piece := logPiece{log: log, begin: first, end: next, first: first, next: next, ended: ended}
+	piece := logPiece{name: logName(c.target, stream), log: log, begin: first, end: next, first: first, next: next, ended: ended}
 
 	rng, ranged := parseRange(r.Header.Get("Range"))
 	// There is no validator, so an If-Range never matches.
@@ -34,9 +33,18 @@ func (a *API) getLog(c *call, r *http.Request) error {
 	return piece.serve(c, r, rng, ranged)
 }
 
+// logName is what a browser calls the file that it saves.
+func logName(id, stream string) string {
+	if stream == registry.StreamStderr {
+		return id + ".stderr.log"
+	}
+	return id + ".log"
+}
+
 // logPiece is a piece of raw output, in output offsets, and what was kept when it
 // was asked for.
 type logPiece struct {
+	name        string
 	log         registry.RawLog
 	begin, end  int64
 	first, next int64
@@ -55,15 +63,29 @@ func (p *logPiece) serve(c *call, r *http.Request, rng byteRange, ranged bool) e
 		c.Header().Set("Content-Range", "bytes "+strconv.FormatInt(p.begin, 10)+"-"+strconv.FormatInt(p.end-1, 10)+"/"+strconv.FormatInt(p.next, 10))
 	}
 	p.headers(c)
+	if status == http.StatusOK && p.end-p.begin >= leastGzip && wantsGzip(r.Header.Values("Accept-Encoding")) {
+		return p.compress(c, r)
+	}
 	c.Header().Set("Content-Length", strconv.FormatInt(p.end-p.begin, 10))
+	file, isFile := p.log.(interface{ File() *os.File })
+	var direct *directSender
+	if !(isFile && p.ended) && p.end-p.begin >= leastDirect {
+		direct = p.direct(c, r)
+	}
+	if direct != nil {
+		c.Header().Set("Connection", "close") // the server does not see the bytes
+	}
 	c.WriteHeader(status)
-	if r.Method == http.MethodHead {
+	switch {
+	case r.Method == http.MethodHead:
 		return nil
-	}
-	if file, ok := p.log.(interface{ File() *os.File }); ok && p.ended {
+	case direct != nil:
+		return direct.sendTo(p.end)
+	case isFile && p.ended:
 		return p.sendFile(c, file.File())
+	default:
+		return p.copyTo(c, p.end)
 	}
-	return p.copyTo(c, p.end)
 }
 
 func (p *logPiece) headers(c *call) {
@@ -71,6 +93,8 @@ func (p *logPiece) headers(c *call) {
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Accept-Ranges", "bytes")
+	h.Set("Content-Disposition", `attachment; filename="`+p.name+`"`)
+	h.Add("Vary", "Accept-Encoding")
 	h.Set("Afoot-Offset", strconv.FormatInt(p.begin, 10))
 	h.Set("Afoot-Dropped-Bytes", strconv.FormatInt(p.first, 10))
 }
@@ -101,59 +125,30 @@ func (p *logPiece) sendFile(c *call, file *os.File) error {
 
 // copyTo sends bytes up to end. Bytes that were dropped meanwhile read as zeros, so
 // each piece is checked after it was read; a caller that is too late is cut off.
-func (p *logPiece) copyTo(c *call, end int64) error {
+func (p *logPiece) copyTo(w io.Writer, end int64) error {
 	buf := make([]byte, min(end-p.begin, 32<<10))
 	for p.begin < end {
-		n, err := p.log.ReadAt(buf[:min(int64(len(buf)), end-p.begin)], p.begin)
-		if first, _, _ := p.log.Bounds(); n == 0 || err != nil && err != io.EOF || first > p.begin { //nolint:errorlint // ReaderAt's own end
+		piece := buf[:min(int64(len(buf)), end-p.begin)]
+		if err := p.read(piece); err != nil {
+			return err
+		}
+		if _, err := w.Write(piece); err != nil {
 			return http.ErrAbortHandler
 		}
-		if _, err := c.Write(buf[:n]); err != nil {
-			return http.ErrAbortHandler
-		}
-		p.begin += int64(n)
+		p.begin += int64(len(piece))
 	}
 	return nil
 }
 
-// follow sends what is there and what comes, until the output ends.
-func (p *logPiece) follow(c *call, r *http.Request, rng byteRange, ranged bool) error {
-	if ranged {
-		if rng.last >= 0 {
-			return invalid("A log that is followed takes an open range, such as bytes=%d-.", rng.first)
-		}
-		begin, _, ok := rng.within(p.next)
-		if p.begin = begin; !ok && begin != p.next || begin < p.first {
-			return p.unsatisfiable(c)
-		}
+// read fills buf with what has arrived at the begin of the piece, and was not
+// dropped before it was read.
+func (p *logPiece) read(buf []byte) error {
+	n, err := p.log.ReadAt(buf, p.begin)
+	if n < len(buf) || err != nil && err != io.EOF { //nolint:errorlint // ReaderAt's own end
+		return http.ErrAbortHandler
 	}
-	p.headers(c)
-	c.WriteHeader(http.StatusOK)
-	if r.Method == http.MethodHead {
-		return nil
+	if first, _, _ := p.log.Bounds(); first > p.begin {
+		return http.ErrAbortHandler
 	}
-	expiry := time.NewTimer(time.Until(c.principal.ExpiresAt))
-	defer expiry.Stop()
-	for {
-		first, next, ended := p.log.Bounds()
-		if first > p.begin {
-			return http.ErrAbortHandler // fell behind: never a silent hole
-		}
-		if err := p.copyTo(c, next); err != nil {
-			return err
-		}
-		if ended {
-			return nil
-		}
-		if err := c.FlushError(); err != nil {
-			return http.ErrAbortHandler
-		}
-		select {
-		case <-p.log.Grown(p.begin):
-		case <-r.Context().Done():
-			return http.ErrAbortHandler
-		case <-expiry.C:
-			return http.ErrAbortHandler
-		}
-	}
+	return nil
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ type metrics struct {
 	settling prometheus.Histogram
 	output   prometheus.Counter
 	refusals *prometheus.CounterVec
+	evicts   *prometheus.CounterVec
 }
 
 // newMetrics registers everything in reg, or in a registry of its own.
@@ -43,9 +45,12 @@ func newMetrics(reg *prometheus.Registry, counts func() map[registry.Kind]map[re
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "afoot_refusals_total", Help: "Requests that were refused, by code.",
 		}, []string{"code"}),
+		evicts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "afoot_evictions_total", Help: "Ended tasks that gave way to others or to their age, by whether they were reported.",
+		}, []string{"reported"}),
 	}
 	all := []prometheus.Collector{
-		m.started, m.settling, m.output, m.refusals,
+		m.started, m.settling, m.output, m.refusals, m.evicts,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "afoot_waits", Help: "Requests that wait for a task now.",
 		}, func() float64 { return float64(m.waits.Load()) }),
@@ -70,6 +75,10 @@ func newMetrics(reg *prometheus.Registry, counts func() map[registry.Kind]map[re
 }
 
 func (m *metrics) refused(code registry.Code) { m.refusals.WithLabelValues(string(code)).Inc() }
+
+func (m *metrics) evicted(s registry.Snapshot) {
+	m.evicts.WithLabelValues(strconv.FormatBool(s.Reported)).Inc()
+}
 
 // settled hears of every end, before it is announced.
 func (m *metrics) settled(s registry.Snapshot) {

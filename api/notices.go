@@ -1,7 +1,9 @@
 package api
 
 import (
+	"log/slog"
 	"strconv"
+	"time"
 
 	"afoot/registry"
 	"afoot/sse"
@@ -34,9 +36,12 @@ func (a *API) changed(ch registry.Change) {
 		a.hub.Withdraw(s.Owner.Session, string(s.ID))
 	case registry.ChangeOwnerGone:
 		a.hub.DropOwner(s.Owner.Session, ownerName(s.Owner))
-	case registry.ChangeRegistered, registry.ChangeStopping, registry.ChangeEvicted:
+	case registry.ChangeEvicted:
 		// An end whose record was evicted is not swallowed: its notice stays.
+		a.evicted(s)
+	case registry.ChangeRegistered, registry.ChangeStopping:
 	}
+	a.watchers.wake(s.ID)
 	switch {
 	case !ch.Type.Visible():
 	case s.Owner.Unowned():
@@ -44,6 +49,13 @@ func (a *API) changed(ch registry.Change) {
 	default:
 		a.hub.Poke(s.Owner.Session, s.Owner.Agent)
 	}
+}
+
+// evicted notes a record that nobody asked to remove.
+func (a *API) evicted(s registry.Snapshot) {
+	a.metrics.evicted(s)
+	a.log.Debug("an ended task was evicted", slog.String(keyTask, string(s.ID)),
+		slog.Bool("reported", s.Reported), slog.Duration("age", time.Since(s.FinishedAt)), slog.Int64(keyBytes, s.OutputBytes-s.DroppedBytes))
 }
 
 // ownerName is the exact owner as the streams compare it.

@@ -11,8 +11,11 @@ type reading struct {
 	wait  wait
 	limit int64
 	// offset is where a look begins; it is used if look is set.
-	look     bool
-	offset   int64
+	look   bool
+	offset int64
+	// stream is one stream of a split task; empty is all of a task.
+	stream   string
+	plain    bool
 	explicit bool
 	text     bool
 	status   int
@@ -28,8 +31,10 @@ func (a *API) readOutput(c *call, r *http.Request) error {
 		return registry.Errorf(registry.CodeForbidden, "The scope tasks:read looks only: name an offset to read from, such as offset=0.")
 	}
 	switch {
-	case r.Method == http.MethodHead:
+	case r.Method == http.MethodHead && !how.plain:
 		return a.peek(c, r, c.task(), how)
+	case how.plain:
+		return a.lookPlain(c, r, how)
 	case how.look:
 		return a.look(c, r, c.task(), how)
 	default:
@@ -39,11 +44,16 @@ func (a *API) readOutput(c *call, r *http.Request) error {
 
 func (a *API) readingOf(r *http.Request) (how *reading, err error) {
 	how = &reading{status: http.StatusOK}
-	q := queryOf(r, "wait", "timeout_ms", "offset", "limit_bytes")
+	q := queryOf(r, "wait", "timeout_ms", "offset", "limit_bytes", "stream", "view")
 	how.wait = a.waitOf(q)
 	how.offset, how.look = q.number("offset", 0)
 	if n, given := q.number("limit_bytes", 1); given {
 		how.limit = min(n, registry.MaxPageBytes)
+	}
+	how.stream = q.stream()
+	how.plain = q.choice("view", "plain") != ""
+	if how.plain && !how.look && q.err == nil {
+		q.err = invalid("The query parameter view=plain is for looks: name an offset too, such as offset=0.")
 	}
 	if q.err != nil {
 		return how, q.err
@@ -60,6 +70,7 @@ func (a *API) read(c *call, r *http.Request, id registry.ID, how *reading) error
 		defer a.metrics.waits.Add(-1)
 	}
 	delivery, err := a.service.Read(r.Context(), c.caller, id, registry.ReadOptions{
+		Stream:     how.stream,
 		Wait:       how.wait.within(c.principal),
 		LimitBytes: how.limit,
 		Explicit:   how.explicit,
@@ -81,6 +92,7 @@ func (a *API) look(c *call, r *http.Request, id registry.ID, how *reading) error
 		defer a.metrics.waits.Add(-1)
 	}
 	read, err := a.service.Look(r.Context(), c.caller, id, how.offset, registry.LookOptions{
+		Stream:     how.stream,
 		Wait:       how.wait.within(c.principal),
 		LimitBytes: how.limit,
 	})
@@ -102,7 +114,7 @@ func (a *API) peek(c *call, r *http.Request, id registry.ID, how *reading) error
 	if how.look {
 		return a.look(c, r, id, how)
 	}
-	read, err := a.service.Look(r.Context(), c.caller, id, registry.AtCursor, registry.LookOptions{LimitBytes: how.limit})
+	read, err := a.service.Look(r.Context(), c.caller, id, registry.AtCursor, registry.LookOptions{Stream: how.stream, LimitBytes: how.limit})
 	if err != nil {
 		return err
 	}

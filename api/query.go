@@ -6,7 +6,10 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"afoot/registry"
 )
 
 // query reads query parameters strictly. The first thing wrong is kept in err and
@@ -68,6 +71,21 @@ func (q *query) flag(name string) bool {
 		q.err = invalid("The query parameter %s must be true or false, not %.40q.", name, v)
 	}
 	return v == "true"
+}
+
+// choice gives a parameter that is one of a few words; empty if it is absent.
+func (q *query) choice(name string, words ...string) string {
+	v, ok := q.get(name)
+	if ok && !slices.Contains(words, v) {
+		q.err = invalid("The query parameter %s must be %s, not %.40q.", name, strings.Join(words, " or "), v)
+		return ""
+	}
+	return v
+}
+
+// stream gives the parameter that names a stream of a split task.
+func (q *query) stream() string {
+	return q.choice("stream", registry.StreamStdout, registry.StreamStderr)
 }
 
 // number gives a decimal integer of at least least; a larger one than 64 bits

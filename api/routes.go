@@ -28,6 +28,8 @@ func (a *API) routes() http.Handler {
 	look("/tasks/{id}/output", acting(auth.TasksRead, a.readOutput))
 	m.Post("/tasks/{id}/ack", choose(acting(auth.TasksWrite, a.ackOutput)))
 	m.Post("/tasks/{id}/input", choose(acting(auth.TasksWrite, a.sendInput)))
+	m.Post("/tasks/{id}/signal", choose(acting(auth.TasksWrite, a.sendSignal)))
+	look("/tasks/{id}/events", acting(auth.TasksRead, a.streamTaskEvents))
 	look("/tasks/{id}/log", acting(auth.TasksRead, a.getLog))
 
 	look("/events", acting(auth.TasksRead, a.streamEvents))

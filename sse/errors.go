@@ -2,7 +2,7 @@ package sse
 
 import "errors"
 
-// Refusals of [Hub.Serve]. Nothing was written when one is returned.
+// Refusals of [Hub.Serve] and [Hub.OpenFeed]. Nothing was written when one is returned.
 var (
 	// ErrTooManyStreams says that the session has all the streams it may have.
 	ErrTooManyStreams = errors.New("sse: the session has too many open streams")
@@ -19,6 +19,8 @@ const (
 	ByeShutdown     = "shutdown"
 	ByeReload       = "reload"
 	ByeLagged       = "lagged"
+	// ByeGone: what a feed is about was removed.
+	ByeGone = "gone"
 )
 
 // Reasons in the data of a gap event.

@@ -2,6 +2,8 @@ package sse
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +22,7 @@ type Hub struct {
 	// marks has the sessions that hold nothing now but have given numbers before.
 	marks   map[string]mark
 	streams map[string]*stream
+	feeds   map[*Feed]struct{}
 	serial  uint64
 	closed  bool
 	// drained is closed once the hub is closed and its last stream has ended.
@@ -37,6 +40,7 @@ func NewHub(cfg Config) *Hub {
 		sessions: make(map[string]*session),
 		marks:    make(map[string]mark),
 		streams:  make(map[string]*stream),
+		feeds:    make(map[*Feed]struct{}),
 		drained:  make(chan struct{}),
 	}
 	h.fanout = fanout.NewWithCallback(h.subscribed, h.unsubscribed)
@@ -87,11 +91,11 @@ func (h *Hub) edit(sessionID string, change func(*noticeLog)) {
 	change(&s.log)
 }
 
-// Streams counts the open streams.
+// Streams counts the open streams, feeds among them.
 func (h *Hub) Streams() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.streams)
+	return len(h.streams) + len(h.feeds)
 }
 
 // farewellTimeout bounds the writes of a closing hub's streams.
@@ -102,9 +106,11 @@ const farewellTimeout = time.Second
 // second is cut. If ctx ends first, the streams that are left are cut at once and
 // its error is returned. Close is idempotent; logs can still be added to.
 func (h *Hub) Close(ctx context.Context, reason string) error {
+	var feeds []*Feed
 	h.mu.Lock()
 	if !h.closed {
 		h.closed = true
+		feeds = slices.Collect(maps.Keys(h.feeds)) // once: no other follows
 		h.drainedLocked()
 	}
 	if h.sweeper != nil {
@@ -112,6 +118,9 @@ func (h *Hub) Close(ctx context.Context, reason string) error {
 	}
 	h.mu.Unlock()
 
+	for _, f := range feeds {
+		f.farewell(reason)
+	}
 	for _, c := range h.allStreams() {
 		c.farewell(reason)
 	}
@@ -123,15 +132,24 @@ func (h *Hub) Close(ctx context.Context, reason string) error {
 	for _, c := range h.allStreams() {
 		c.cut()
 	}
+	for _, f := range h.allFeeds() {
+		f.cut()
+	}
 	return ctx.Err()
 }
 
 // drainedLocked tells Close once the last stream of a closed hub is gone. No
 // stream is added to a closed hub, so that this happens once.
 func (h *Hub) drainedLocked() {
-	if h.closed && len(h.streams) == 0 {
+	if h.closed && len(h.streams)+len(h.feeds) == 0 {
 		close(h.drained)
 	}
+}
+
+func (h *Hub) allFeeds() []*Feed {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.feeds))
 }
 
 func (h *Hub) allStreams() []*stream {

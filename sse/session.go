@@ -20,6 +20,8 @@ type session struct {
 	// streams is replaced when it changes, never changed: a copy of the slice stays
 	// good without the lock.
 	streams []*stream
+	// feeds counts the open feeds.
+	feeds   int
 	changes window
 }
 

@@ -1325,8 +1325,8 @@ type ClientInterface interface {
 	// Server-Sent Events for those who look at a task as it runs; it consumes and
 	// marks nothing. `output` (data `TaskOutput`) has a piece of output and as its
 	// id the raw byte behind it; `status` (data `Snapshot`) comes at the beginning
-	// and at each change; `end` (data `Snapshot`) comes behind all output and is
-	// the last event; nothing else tells of the end. `gap` and `bye` (data
+	// and at each change but the last; `end` (data `Snapshot`) tells that one, comes
+	// behind all output and is the last event. `gap` and `bye` (data
 	// `Reason`) are those of `/events`; a `bye` of `gone` says that the task was
 	// removed.
 	//
@@ -1828,8 +1828,8 @@ func (c *Client) AckOutput(ctx context.Context, id TaskId, params *AckOutputPara
 // Server-Sent Events for those who look at a task as it runs; it consumes and
 // marks nothing. `output` (data `TaskOutput`) has a piece of output and as its
 // id the raw byte behind it; `status` (data `Snapshot`) comes at the beginning
-// and at each change; `end` (data `Snapshot`) comes behind all output and is
-// the last event; nothing else tells of the end. `gap` and `bye` (data
+// and at each change but the last; `end` (data `Snapshot`) tells that one, comes
+// behind all output and is the last event. `gap` and `bye` (data
 // `Reason`) are those of `/events`; a `bye` of `gone` says that the task was
 // removed.
 //
@@ -3634,8 +3634,8 @@ type ClientWithResponsesInterface interface {
 	// Server-Sent Events for those who look at a task as it runs; it consumes and
 	// marks nothing. `output` (data `TaskOutput`) has a piece of output and as its
 	// id the raw byte behind it; `status` (data `Snapshot`) comes at the beginning
-	// and at each change; `end` (data `Snapshot`) comes behind all output and is
-	// the last event; nothing else tells of the end. `gap` and `bye` (data
+	// and at each change but the last; `end` (data `Snapshot`) tells that one, comes
+	// behind all output and is the last event. `gap` and `bye` (data
 	// `Reason`) are those of `/events`; a `bye` of `gone` says that the task was
 	// removed.
 	//
@@ -5141,8 +5141,8 @@ func (c *ClientWithResponses) AckOutputWithResponse(ctx context.Context, id Task
 // Server-Sent Events for those who look at a task as it runs; it consumes and
 // marks nothing. `output` (data `TaskOutput`) has a piece of output and as its
 // id the raw byte behind it; `status` (data `Snapshot`) comes at the beginning
-// and at each change; `end` (data `Snapshot`) comes behind all output and is
-// the last event; nothing else tells of the end. `gap` and `bye` (data
+// and at each change but the last; `end` (data `Snapshot`) tells that one, comes
+// behind all output and is the last event. `gap` and `bye` (data
 // `Reason`) are those of `/events`; a `bye` of `gone` says that the task was
 // removed.
 //
