@@ -19,6 +19,8 @@ type handout struct {
 	hold  *time.Timer
 	// standing counts the reads of this hold whose answer was not lost.
 	standing int
+	// fresh says that an ack is still to be expected: the record stays for it.
+	fresh bool
 	// turn counts the renewals, so that an old timer ends no newer hold; epoch counts
 	// the holds, so that a lost answer ends no later one.
 	turn, epoch uint64
@@ -67,9 +69,7 @@ func (h *handout) addLocked(next cursors) {
 // renewLocked begins the hold anew.
 func (s *Service) renewLocked(r *record, h *handout) {
 	h.turn++
-	if !h.claim {
-		return
-	}
+	h.fresh = true
 	if h.hold != nil {
 		h.hold.Stop()
 	}
@@ -77,7 +77,9 @@ func (s *Service) renewLocked(r *record, h *handout) {
 	h.hold = time.AfterFunc(registry.AckHold, func() {
 		s.mu.Lock()
 		if h.turn == mine {
+			h.fresh = false
 			s.releaseHoldLocked(r, h)
+			s.idleLocked(r)
 		}
 		s.mu.Unlock()
 		s.dispatch()
@@ -100,7 +102,6 @@ func (s *Service) releaseHoldLocked(r *record, h *handout) {
 		return
 	}
 	h.claim = false
-	h.hold.Stop()
 	s.dropClaimLocked(r)
 }
 
@@ -117,6 +118,7 @@ func (s *Service) dropHandoutLocked(r *record) {
 	if h.claim {
 		s.dropClaimLocked(r)
 	}
+	s.idleLocked(r)
 }
 
 // Ack implements [registry.Tasks].

@@ -2,7 +2,6 @@ package inmem
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -93,19 +92,16 @@ func (s *Service) defaultAgentLocked(name string) *agent {
 
 // forgetAgentLocked drops a default agent that a refused start had begun.
 func (s *Service) forgetAgentLocked(a *agent) {
-	if a == nil || a.owner.Agent != registry.DefaultAgent || a.disposing || a.live+a.starting > 0 || s.ownsLocked(a) {
+	if a == nil || a.owner.Agent != registry.DefaultAgent || a.disposing || a.live+a.starting+a.ended.count > 0 {
 		return
 	}
 	s.removeAgentLocked(a)
 }
 
-func (s *Service) ownsLocked(a *agent) bool {
-	return slices.ContainsFunc(s.sessionLocked(a.owner.Session).tasks, func(r *record) bool { return r.agent == a })
-}
-
 func (s *Service) removeAgentLocked(a *agent) {
 	mine := s.sessionLocked(a.owner.Session)
 	mine.agents = without(mine.agents, a)
+	delete(s.keep.over, &a.ended)
 	if mine.standin == a {
 		mine.standin = nil
 	}

@@ -175,6 +175,7 @@ func (s *Service) Close(ctx context.Context) error {
 	if !s.shut {
 		s.shut = true
 		close(s.closing)
+		s.stopRetentionLocked()
 		quiet := s.total.quietChan()
 		go s.shutdown(quiet)
 	}
@@ -210,6 +211,7 @@ func (s *Service) shutdown(quiet <-chan struct{}) {
 		s.mu.Unlock()
 	}
 	s.disposals.Wait()
+	s.sweeps.Wait()
 	s.mu.Lock()
 	for _, r := range s.records {
 		s.dropHandoutLocked(r)

@@ -20,6 +20,20 @@ func (s *Service) findLocked(caller registry.Caller, id registry.ID) (*record, e
 	return r, nil
 }
 
+// goneOr gives the refusal for a record that was removed while it was read, and
+// err for any other.
+func (s *Service) goneOr(err error, caller registry.Caller, r *record) error {
+	if err == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.removed {
+		_, err = s.findLocked(caller, r.snap.ID)
+	}
+	return err
+}
+
 // quoted keeps the echo of an id that is none short.
 func quoted(id registry.ID) string {
 	const most = 64

@@ -55,7 +55,8 @@ func (s *Service) cancel(r *record, reason string, report bool) (snap registry.S
 	r.cancelling--
 	if err == nil {
 		if report && !r.snap.Reported {
-			r.snap.Reported = true
+			next, _ := r.snap.MarkedReported()
+			s.markReportedLocked(r, next)
 			if r.snap.Status != registry.StatusRunning {
 				s.emitLocked(registry.ChangeReported, r)
 			}
@@ -67,6 +68,7 @@ func (s *Service) cancel(r *record, reason string, report bool) (snap registry.S
 	}
 	v := r.viewLocked()
 	s.applyLocked(l)
+	s.idleLocked(r)
 	if errors.Is(err, registry.ErrEnded) {
 		settled := r.settledLocked() // another cancel's verdict may still be due
 		s.mu.Unlock()
@@ -113,7 +115,7 @@ func (s *Service) Purge(ctx context.Context, caller registry.Caller, id registry
 		s.mu.Unlock()
 		return err
 	}
-	s.removeLocked(r)
+	s.removeLocked(r, registry.ChangeRemoved)
 	s.mu.Unlock()
 	s.dispatch()
 	if gone := s.stopLeftovers(r, "purged"); gone != nil {

@@ -21,5 +21,9 @@ func (s *Service) OpenLog(_ context.Context, caller registry.Caller, id registry
 	if err != nil {
 		return nil, err
 	}
-	return r.streams[which].Open()
+	log, err := r.streams[which].Open()
+	if err != nil {
+		return nil, s.goneOr(err, caller, r)
+	}
+	return log, nil
 }

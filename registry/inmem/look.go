@@ -31,10 +31,10 @@ func (s *Service) Look(ctx context.Context, caller registry.Caller, id registry.
 	}
 	s.mu.Unlock()
 	read, seen, err := v.read(p)
-	if err != nil || opts.Wait <= 0 {
-		return read, err
+	if err == nil && opts.Wait > 0 {
+		read, err = s.lookOn(ctx, r, read, seen, p, opts.Wait)
 	}
-	return s.lookOn(ctx, r, read, seen, p, opts.Wait)
+	return read, s.goneOr(err, caller, r)
 }
 
 // lookOn repeats a look until it has something to show: a whole character beyond

@@ -79,7 +79,7 @@ func (s *Service) deliver(caller registry.Caller, r *record, w *waiter, p portio
 	read, _, err := v.read(p)
 	if err != nil {
 		s.giveUp(r, claimed)
-		return nil, err
+		return nil, s.goneOr(err, caller, r)
 	}
 	if explicit {
 		return s.handOut(r, read, p.next(read), claimed), nil
@@ -118,6 +118,7 @@ func (s *Service) endTurn(r *record, apply func()) error {
 		apply()
 	}
 	r.turn.passLocked()
+	s.idleLocked(r)
 	s.mu.Unlock()
 	s.dispatch()
 	return nil

@@ -43,6 +43,11 @@ type record struct {
 	lastAck int64
 	// removed says that the record is out of the registry.
 	removed bool
+	// due says that retention let it be because it was busy, and waits until it is idle.
+	due bool
+	// places are where the record stands in the heaps of ended ones, from one; zero
+	// is out of them.
+	places [2]int32
 }
 
 // startLocked is where a consuming read begins: a final output is the same at
@@ -56,9 +61,10 @@ func (r *record) startLocked() cursors {
 
 func (r *record) live() bool { return !r.snap.Status.Terminal() }
 
-// bucket counts what a limit bounds: live tasks, and starts under way.
+// bucket counts what limits bound: live tasks, starts under way, and ended tasks.
 type bucket struct {
 	live, starting int
+	ended          ended
 	// quiet, when not nil, is closed as soon as no start is under way.
 	quiet chan struct{}
 }
@@ -116,14 +122,24 @@ func (s *Service) insertLocked(r *record) {
 	s.countLocked(r.snap.Kind, r.snap.Status, 1)
 }
 
-// removeLocked takes one record out.
-func (s *Service) removeLocked(r *record) {
+// removeLocked takes one record out, and says what that was.
+func (s *Service) removeLocked(r *record, as registry.ChangeType) {
 	owner := s.sessionLocked(r.snap.Owner.Session)
 	if i, ok := slices.BinarySearchFunc(owner.tasks, r.seq, bySeq); ok {
-		owner.tasks = slices.Delete(owner.tasks, i, i+1)
+		owner.tasks = deleteAt(owner.tasks, i)
 	}
 	s.forgetSessionLocked(r.snap.Owner.Session)
-	s.droppedLocked(r)
+	s.droppedLocked(r, as)
+}
+
+// deleteAt moves the shorter side: the oldest of very many costs nothing.
+func deleteAt(tasks []*record, i int) []*record {
+	if i >= len(tasks)/2 {
+		return slices.Delete(tasks, i, i+1)
+	}
+	copy(tasks[1:i+1], tasks[:i])
+	tasks[0] = nil
+	return tasks[1:]
 }
 
 // removeAllLocked takes all records of an owner out, in one pass over its session.
@@ -131,17 +147,22 @@ func (s *Service) removeAllLocked(a *agent, mine []*record) {
 	owner := s.sessionLocked(a.owner.Session)
 	owner.tasks = slices.DeleteFunc(owner.tasks, func(r *record) bool { return r.agent == a })
 	for _, r := range mine {
-		s.droppedLocked(r)
+		s.droppedLocked(r, registry.ChangeRemoved)
 	}
 }
 
-func (s *Service) droppedLocked(r *record) {
+func (s *Service) droppedLocked(r *record, as registry.ChangeType) {
 	r.removed = true
+	if !r.live() {
+		s.takeLocked(r)
+		s.countEndedLocked(r, -1)
+		delete(s.keep.lingering, r)
+	}
 	r.turn.dissolveLocked()
 	s.dropHandoutLocked(r)
 	delete(s.records, r.snap.ID)
 	s.countLocked(r.snap.Kind, r.snap.Status, -1)
-	s.emitLocked(registry.ChangeRemoved, r)
+	s.emitLocked(as, r)
 }
 
 func bySeq(r *record, seq uint64) int {

@@ -66,6 +66,8 @@ type Service struct {
 	closed chan struct{}
 	// disposals are the disposals under way; Close waits for them.
 	disposals sync.WaitGroup
+	// sweeps are the sweeps of retention; Close waits for them.
+	sweeps sync.WaitGroup
 
 	mu       sync.Mutex // guards all below
 	shut     bool
@@ -80,6 +82,7 @@ type Service struct {
 	counts   map[registry.Kind]map[registry.Status]int
 	keys     idempotency
 	plugs    attachments
+	keep     retention
 	events   eventQueue
 }
 
@@ -98,6 +101,7 @@ func New(cfg Config) *Service {
 		counts:   map[registry.Kind]map[registry.Status]int{},
 		keys:     newIdempotency(),
 		plugs:    newAttachments(),
+		keep:     newRetention(),
 	}
 }
 

@@ -47,6 +47,7 @@ func (s *Service) settleLocked(r *record, o registry.Outcome, at time.Time) {
 		r.output = validText(o.Output)
 	}
 	s.setStatusLocked(r, next)
+	s.endedLocked(r)
 	s.roomLocked(r.agent).live--
 	s.total.live--
 	for _, w := range r.waiters {
@@ -68,8 +69,11 @@ func (s *Service) reportLocked(r *record) {
 	if !changed {
 		return
 	}
-	s.setStatusLocked(r, next)
+	s.markReportedLocked(r, next)
 	s.emitLocked(registry.ChangeReported, r)
+	if !r.live() {
+		s.crowdedLocked(r)
+	}
 }
 
 // claimLocked holds the notice for an answer that carries the end.
@@ -83,6 +87,7 @@ func (s *Service) claimLocked(r *record) {
 // dropClaimLocked ends a claim; without another, an unreported end is due.
 func (s *Service) dropClaimLocked(r *record) {
 	r.claims--
+	s.idleLocked(r)
 	if r.claims > 0 || r.removed || r.snap.Reported {
 		return
 	}

@@ -47,7 +47,10 @@ func (s *Service) start(ctx context.Context, caller registry.Caller, spec regist
 	if err != nil {
 		return registry.Snapshot{}, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err = s.makeRoom(ctx); err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
 		s.giveBack(got, spec.Kind)
 		return registry.Snapshot{}, err
 	}

@@ -129,6 +129,7 @@ func (s *Service) takeTurn(ctx context.Context, r *record, bound time.Time) (got
 		r.turn.queue = slices.Delete(r.turn.queue, i, i+1)
 	} else if !r.removed {
 		r.turn.passLocked() // it came in the same instant
+		s.idleLocked(r)
 	}
 	return false, err
 }

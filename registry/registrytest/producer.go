@@ -28,7 +28,14 @@ type Script struct {
 	// Leftovers makes stream work that outlives its end, and is asked to end what is
 	// left: see [registry.Leftovers].
 	Leftovers func(reason string) (gone <-chan struct{})
-	// Left says whether such work has left something that lives; nil means no.
+	// Input makes stream work that can be written to, and Signal work that takes
+	// signals: see [registry.Input] and [registry.Signaller].
+	Input  func(ctx context.Context, w *Work, data []byte, last bool) (registry.InputResult, error)
+	Signal func(w *Work, name string) error
+	// Split makes stream work with a second stream: see [Work.Stderr].
+	Split bool
+	// Left says whether work with Leftovers has left something that lives; nil
+	// means no.
 	Left func() bool
 }
 
@@ -129,7 +136,7 @@ func (p *plan) Label() string { return p.script.Label }
 
 func (p *plan) Start(ctx context.Context, launch registry.Launch) (registry.Run, error) {
 	w := &Work{
-		ID: launch.ID, Owner: launch.Owner, Spec: p.spec, Output: NewOutput(),
+		ID: launch.ID, Owner: launch.Owner, Spec: p.spec, Output: NewOutput(), Stderr: NewOutput(),
 		producer: p.producer, script: p.script, settle: launch.Settle,
 	}
 	p.producer.mu.Lock()
@@ -140,11 +147,5 @@ func (p *plan) Start(ctx context.Context, launch registry.Launch) (registry.Run,
 			return nil, err
 		}
 	}
-	switch {
-	case p.script.Final:
-		return w, nil
-	case p.script.Leftovers != nil:
-		return leftoverRun{streamRun{w, w.Output}}, nil
-	}
-	return streamRun{w, w.Output}, nil
+	return w.run(), nil
 }

@@ -16,6 +16,8 @@ type Work struct {
 	Spec  registry.Spec
 	// Output is the stream; work of a Final script has none to show.
 	Output *Output
+	// Stderr is the second stream of a Split script.
+	Stderr *Output
 
 	producer *Producer
 	script   Script
@@ -26,27 +28,11 @@ type Work struct {
 	discards int
 }
 
-// streamRun is work whose output arrives while it lives.
-type streamRun struct {
-	*Work
-	*Output
-}
-
-// leftoverRun is work that outlives its end.
-type leftoverRun struct{ streamRun }
-
-// StopLeftovers is part of [registry.Leftovers].
-func (r leftoverRun) StopLeftovers(reason string) <-chan struct{} {
-	return r.script.Leftovers(reason)
-}
-
-// Left is part of [registry.Leftovers].
-func (r leftoverRun) Left() bool { return r.script.Left != nil && r.script.Left() }
-
 // Settle ends the output, then reports the outcome. It may be called again: the
 // service must ignore all but the first.
 func (w *Work) Settle(outcome registry.Outcome) {
 	w.Output.End()
+	w.Stderr.End()
 	w.settle(outcome, nil)
 }
 
@@ -58,6 +44,7 @@ func (w *Work) Complete(detail string) {
 // Break settles with a broken promise.
 func (w *Work) Break(reason error) {
 	w.Output.End()
+	w.Stderr.End()
 	w.settle(registry.Outcome{}, reason)
 }
 
