@@ -177,16 +177,32 @@ func TestF5Environment(t *testing.T) {
 func TestF6Descriptors(t *testing.T) {
 	t.Parallel()
 	d := prepare(t)
-	d.argv = []string{"bash", "-c", `exec 9</dev/null 11>/dev/null; exec "$0" serve`, binary}
+	d.argv = []string{"bash", "-c", `exec 9</dev/null 11>/dev/null 200</etc/passwd; exec "$0" serve`, binary}
 	d.launch()
 	d.ready()
 	c := d.as("f6")
-	var started []string
-	for range 5 {
-		started = append(started, c.start(t, `ls /proc/self/fd`).ID)
+	long := ": '" + strings.Repeat("x", 200000) + "'\n"
+	for _, row := range []struct {
+		command string
+		more    fields
+	}{
+		{`ls /proc/self/fd`, nil},
+		{`ls /proc/self/fd`, nil},
+		{`ls /proc/self/fd`, fields{"stdin": "open"}},
+		{`ls /proc/self/fd`, fields{"streams": "split"}},
+		{`ls /proc/self/fd`, fields{"stdin": "open", "streams": "split", "leftovers": "stop", "nice": 3}},
+		{`exec ls /proc/self/fd`, nil},
+		{long + `ls /proc/self/fd`, nil},
+		{long + `ls /proc/self/fd`, fields{"stdin": "open", "streams": "split"}},
+		{`sh -c 'ls /proc/self/fd'`, nil},
+	} {
+		_, text := c.finish(t, c.start(t, row.command, row.more).ID)
+		require.Equal(t, "0\n1\n2\n3\n", text, "0, 1, 2 and the directory's own: %.40q %v", row.command, row.more)
 	}
-	for _, id := range started {
-		_, text := c.finish(t, id)
-		require.Equal(t, "0\n1\n2\n3\n", text, "0, 1, 2 and the directory's own")
-	}
+	_, text := c.finish(t, c.start(t, `for n in 0 1 2; do readlink /proc/self/fd/$n; done`).ID)
+	require.Regexp(t, `^/dev/null\npipe:\[(\d+)\]\npipe:\[\d+\]\n$`, text)
+	_, text = c.finish(t, c.start(t, `ps -o tty=,sid=,pid= -p $$ | tr -s ' '; (exec </dev/tty) 2>/dev/null || echo none`).ID)
+	words := strings.Fields(text)
+	require.Len(t, words, 4, text)
+	require.Equal(t, []string{"?", words[2], words[2], "none"}, words, "a session of its own without a terminal")
 }

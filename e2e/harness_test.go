@@ -41,6 +41,7 @@ type daemon struct {
 	secret  []byte
 	env     []string
 	argv    []string
+	attr    *syscall.SysProcAttr // how the process is made; nil most often
 	logPath string
 
 	cmd    *exec.Cmd
@@ -123,6 +124,7 @@ func (d *daemon) launch() {
 	defer func() { _ = log.Close() }()
 	d.cmd = exec.Command(d.argv[0], d.argv[1:]...)
 	d.cmd.Dir, d.cmd.Env = d.dir, d.env
+	d.cmd.SysProcAttr = d.attr
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	require.NoError(d.t, d.cmd.Start())
 	exited := make(chan struct{})

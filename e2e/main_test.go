@@ -27,6 +27,13 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
+	// A check of a property runs real processes: a few say as much as a minute allows.
+	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
+		if err := f.Value.Set("25"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	binary = os.Getenv("AFOOT_E2E_BIN")
 	if binary == "" {
 		dir, err := os.MkdirTemp("", "afoot-e2e-")

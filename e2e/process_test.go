@@ -67,13 +67,21 @@ func has(environ []byte, variable string) bool {
 // living decides by the state letter: zombies and dead ones do not live, although
 // signals to them succeed.
 func living(pid int) bool {
+	letter := state(pid)
+	return letter != 0 && letter != 'Z' && letter != 'X'
+}
+
+// state gives the state letter of a process, or 0 if there is none.
+func state(pid int) byte {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return false
+		return 0
 	}
-	rest := stat[bytes.LastIndexByte(stat, ')')+1:]
-	state := bytes.TrimSpace(rest)
-	return len(state) > 0 && state[0] != 'Z' && state[0] != 'X'
+	rest := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(rest) == 0 {
+		return 0
+	}
+	return rest[0]
 }
 
 // gone waits until no process of the task lives.
