@@ -67,8 +67,14 @@ func (c *client) subscribe(t *testing.T, query, lastEventID string) *stream {
 // with the test at the latest.
 func (c *client) trySubscribe(t *testing.T, query, lastEventID string) (*stream, *answer) {
 	t.Helper()
+	return c.tryStream(t, "/events?"+query, lastEventID)
+}
+
+// tryStream is trySubscribe for any stream.
+func (c *client) tryStream(t *testing.T, path, lastEventID string) (*stream, *answer) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	req, err := c.request(ctx, http.MethodGet, "/events?"+query, nil, "Last-Event-ID: "+lastEventID)
+	req, err := c.request(ctx, http.MethodGet, path, nil, "Last-Event-ID: "+lastEventID)
 	require.NoError(t, err)
 	res, err := c.http.Do(req)
 	require.NoError(t, err)

@@ -48,6 +48,7 @@ func serveFloor(in io.Reader, out io.Writer) error {
 	mux.HandleFunc("GET /tasks/{id}/output", b.wait)
 	mux.HandleFunc("GET /events", b.stream)
 	mux.HandleFunc("GET /blocked", b.blocked)
+	mux.HandleFunc("GET /bulk", b.bulk)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

@@ -59,6 +59,11 @@ func cases() []bench {
 		{"waits", "blocked waits: memory each", blockedWaits},
 		{"list", "ten tasks listed beside 100,000 ended ones of others", listing},
 		{"memory", "memory of an ended task", endedMemory},
+		{"bulk", "a task that writes 1 GiB while a client follows, against splice and sendfile", bulk},
+		{"flood", "ten tasks at full speed: the daemon's memory", flood},
+		{"woken", "a child's exit to the answer of a blocked wait, against os/exec Wait", exitToAnswer},
+		{"idle", "1,000 running idle tasks: memory and processes", idleTasks},
+		{"kept", "10,000 ended tasks kept: memory", keptTasks},
 	}
 }
 

@@ -30,9 +30,9 @@ type server struct {
 	stop func()        // asks it to end
 }
 
-// startDaemon starts the binary under test with a state directory of its own and
-// limits that the cases need.
-func startDaemon(ctx context.Context, o options) (*server, error) {
+// startDaemon starts the binary under test with a state directory of its own,
+// limits that the cases need, and more environment ("NAME=value").
+func startDaemon(ctx context.Context, o options, env ...string) (*server, error) {
 	dir, err := os.MkdirTemp("", "afoot-bench-")
 	if err != nil {
 		return nil, err
@@ -63,6 +63,7 @@ func startDaemon(ctx context.Context, o options) (*server, error) {
 	}
 	s.cmd.Env = append(s.cmd.Env, "AFOOT_ADDR="+addr, "AFOOT_STATE_DIR="+filepath.Join(dir, "state"), "AFOOT_WORKDIR="+dir,
 		"AFOOT_JWT_SECRET_FILE="+secret, "AFOOT_MAX_TASKS_PER_OWNER=1000", "AFOOT_MAX_TASKS=20000")
+	s.cmd.Env = append(s.cmd.Env, env...)
 	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir = log, log, dir
 	err = s.launch()
 	err = errors.Join(err, log.Close())
@@ -201,6 +202,65 @@ func pssKiB(pid int) (float64, error) {
 		}
 	}
 	return 0, errors.New("no Pss in smaps_rollup")
+}
+
+// stat gives the fields of /proc/PID/stat from the third on.
+func stat(pid int) ([]string, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 20 {
+		return nil, fmt.Errorf("/proc/%d/stat: %q", pid, data)
+	}
+	return fields, nil
+}
+
+// processorTime gives what the process has used so far, its children left out, in
+// steps of a hundredth of a second.
+func (s *server) processorTime() (time.Duration, error) {
+	fields, err := stat(s.cmd.Process.Pid)
+	if err != nil {
+		return 0, err
+	}
+	user, err1 := strconv.ParseInt(fields[11], 10, 64)
+	system, err2 := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(err1, err2)
+}
+
+// descendants counts the live processes below the server, and its threads.
+func (s *server) descendants() (processes, threads int, err error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, 0, err
+	}
+	children := map[int][]int{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		fields, err := stat(pid)
+		if err != nil || fields[0] == "Z" || fields[0] == "X" {
+			continue
+		}
+		if parent, err := strconv.Atoi(fields[1]); err == nil {
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	own, err := stat(s.cmd.Process.Pid)
+	if err != nil {
+		return 0, 0, err
+	}
+	if threads, err = strconv.Atoi(own[17]); err != nil {
+		return 0, 0, err
+	}
+	for below := children[s.cmd.Process.Pid]; len(below) > 0; below = below[1:] {
+		processes++
+		below = append(below, children[below[0]]...)
+	}
+	return processes, threads, nil
 }
 
 func freeAddr() (string, error) {

@@ -46,9 +46,21 @@ func (p pairs) ratio(q float64) spread {
 	return spreadOf(ratios)
 }
 
-// tail compares the q-th part of ten large groups of blocks: a block alone is too
-// small for a tail.
-func (p pairs) tail(q float64) spread {
+// gap is what the daemon takes beyond the floor at the q-th part of each block.
+func (p pairs) gap(q float64) spread {
+	gaps := make([]float64, len(p.floor))
+	for i := range gaps {
+		gaps[i] = quantile(p.afoot[i], q) - quantile(p.floor[i], q)
+	}
+	return spreadOf(gaps)
+}
+
+// tail compares the q-th part of large groups of blocks: a block alone is too small
+// for a tail.
+func (p pairs) tail(q float64) spread { return p.grouped().ratio(q) }
+
+// grouped joins the blocks to ten large groups.
+func (p pairs) grouped() pairs {
 	const groups = 10
 	size := max(1, len(p.floor)/groups)
 	var grouped pairs
@@ -56,8 +68,11 @@ func (p pairs) tail(q float64) spread {
 		grouped.floor = append(grouped.floor, slices.Concat(p.floor[i:i+size]...))
 		grouped.afoot = append(grouped.afoot, slices.Concat(p.afoot[i:i+size]...))
 	}
-	return grouped.ratio(q)
+	return grouped
 }
+
+// times multiplies a spread, to give it another unit.
+func (s spread) times(f float64) spread { return spread{s.median * f, s.low * f, s.high * f} }
 
 func all(blocks [][]float64, q float64) float64 {
 	return quantile(slices.Concat(blocks...), q)
