@@ -25,7 +25,10 @@ const envPrefix = "AFOOT"
 type Config struct {
 	Addr     Address `split_words:"true" default:"127.0.0.1:7420" desc:"where the daemon listens: host:port, or unix:/path. Anything but loopback or a socket needs explicit keys and AFOOT_HOSTS"`
 	StateDir string  `split_words:"true" desc:"directory of secret, lock and captured output, made with mode 0700. Default: $XDG_STATE_HOME/afoot, else ~/.local/state/afoot"`
-	Workdir  string  `split_words:"true" desc:"where commands run that name no workdir. Default: the home directory"`
+	Workdir  string  `split_words:"true" desc:"where commands run that name no workdir. Default: the home directory of whom tasks run as"`
+
+	Net   Net   `split_words:"true" default:"auto" desc:"how the processes of a task are found when it is stopped: cgroup, subreaper or group; auto takes the first of them that works here"`
+	RunAs RunAs `split_words:"true" desc:"user and group that tasks run as, by number, such as 1000:1000; needs a daemon that runs as root. Default: the daemon's own user"`
 
 	JWTSecretFile string   `split_words:"true" desc:"file with the HS256 secret, mode 0600, at least 32 bytes. Default: secret in the state directory, made on the first start"`
 	JWKS          string   `split_words:"true" desc:"file or URL of a key set for RS256, ES256 and EdDSA tokens; needs issuer and audience"`
@@ -151,7 +154,7 @@ func (c *Config) resolvePaths() error {
 	}
 	if c.Workdir == "" {
 		c.Workdir = "/"
-		if home, err := os.UserHomeDir(); err == nil && isDir(home) {
+		if home := c.RunAs.home(); isDir(home) {
 			c.Workdir = home
 		}
 	}

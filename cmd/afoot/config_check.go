@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -39,6 +40,9 @@ func (c *Config) check() error {
 func (c *Config) checkServe() error {
 	if !isDir(c.Workdir) {
 		return fmt.Errorf("%s_WORKDIR=%s is no directory that can be entered", envPrefix, c.Workdir)
+	}
+	if c.RunAs.User != nil && os.Geteuid() != 0 {
+		return fmt.Errorf("%s_RUN_AS needs a daemon that runs as root, and this one runs as user %d", envPrefix, os.Geteuid())
 	}
 	return c.checkListen()
 }

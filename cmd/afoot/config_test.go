@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"afoot/producers/proc"
 )
 
 var update = flag.Bool("update", false, "rewrite generated pages")
@@ -35,6 +37,8 @@ func TestConfigDefaults(t *testing.T) {
 	require.Equal(t, []time.Duration{30 * time.Second, 10 * time.Minute, 3 * time.Second, 15 * time.Second},
 		[]time.Duration{cfg.WaitDefault, cfg.WaitMax, cfg.KillGrace, cfg.Heartbeat})
 	require.Equal(t, Size(64<<20), cfg.OutputMaxBytes)
+	require.Equal(t, Net("auto"), cfg.Net)
+	require.Nil(t, cfg.RunAs.User)
 	require.Equal(t, slog.LevelInfo, cfg.LogLevel)
 	require.Equal(t, LogText, cfg.LogFormat)
 	require.NoError(t, cfg.checkListen())
@@ -59,6 +63,16 @@ func TestConfigWorkdirWithoutHome(t *testing.T) {
 	cfg, err := loadConfig()
 	require.NoError(t, err)
 	require.Equal(t, "/", cfg.Workdir)
+}
+
+func TestConfigWorkdirIsThatOfWhomTasksRunAs(t *testing.T) {
+	home(t)
+	for user, want := range map[string]string{"0:0": "/root", "3999999999:1": "/"} {
+		t.Setenv("AFOOT_RUN_AS", user)
+		cfg, err := loadConfig()
+		require.NoError(t, err)
+		require.Equal(t, want, cfg.Workdir)
+	}
 }
 
 // A variable without the prefix is somebody else's.
@@ -93,6 +107,10 @@ func TestConfigGoodValues(t *testing.T) {
 		{"MAX_TASKS", "2000", func(c *Config) any { return c.MaxTasks }, Count(2000)},
 		{"LOG_LEVEL", "WARN", func(c *Config) any { return c.LogLevel }, slog.LevelWarn},
 		{"LOG_FORMAT", "json", func(c *Config) any { return c.LogFormat }, LogJSON},
+		{"NET", "auto", func(c *Config) any { return c.Net }, Net("auto")},
+		{"NET", "Cgroup", func(c *Config) any { return c.Net }, Net("cgroup")},
+		{"RUN_AS", "1000:100", func(c *Config) any { return *c.RunAs.User }, proc.User{UID: 1000, GID: 100}},
+		{"RUN_AS", "0:0", func(c *Config) any { return *c.RunAs.User }, proc.User{}},
 		{"SESSION", "s", func(c *Config) any { return c.Session }, "s"},
 		{"TASK_ID", "bash-1", func(c *Config) any { return c.TaskID }, "bash-1"},
 	} {
@@ -130,6 +148,14 @@ func TestConfigBadValuesNameTheVariable(t *testing.T) {
 		{"OUTPUT_MAX_BYTES", "99EiB", "AFOOT_OUTPUT_MAX_BYTES"},
 		{"LOG_LEVEL", "loud", "AFOOT_LOG_LEVEL"},
 		{"LOG_FORMAT", "xml", "AFOOT_LOG_FORMAT"},
+		{"NET", "", "AFOOT_NET"},
+		{"NET", "best", "AFOOT_NET"},
+		{"RUN_AS", "", "AFOOT_RUN_AS"},
+		{"RUN_AS", "1000", "AFOOT_RUN_AS"},
+		{"RUN_AS", "nobody:nogroup", "AFOOT_RUN_AS"},
+		{"RUN_AS", "1000:1000:1", "AFOOT_RUN_AS"},
+		{"RUN_AS", "1000:-1", "AFOOT_RUN_AS"},
+		{"RUN_AS", "4294967295:1", "AFOOT_RUN_AS"},
 		{"TLS_CERT", "/c", "AFOOT_TLS_KEY"},
 		{"JWKS", "/k", "AFOOT_JWT_ISSUER"},
 		{"ENV_FILE", "/no/such/file", "AFOOT_ENV_FILE"},

@@ -6,11 +6,15 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
+
+	"afoot/producers/proc"
 )
 
 // Address is where the daemon listens, in the form that net.Listen takes.
@@ -88,6 +92,49 @@ func (s *Size) Decode(value string) error {
 	}
 	*s = Size(n)
 	return nil
+}
+
+// Net is how the processes of a task are found.
+type Net string
+
+// Decode reads auto, cgroup, subreaper or group.
+func (n *Net) Decode(value string) error {
+	switch got := strings.ToLower(value); got {
+	case "auto", "cgroup", "subreaper", "group":
+		*n = Net(got)
+		return nil
+	default:
+		return errors.New("none of auto, cgroup, subreaper and group")
+	}
+}
+
+// RunAs is whom tasks run as; nil: the daemon's own user.
+type RunAs struct{ User *proc.User }
+
+// Decode reads uid:gid.
+func (r *RunAs) Decode(value string) error {
+	owner, group, _ := strings.Cut(value, ":")
+	uid, err := strconv.ParseUint(owner, 10, 32)
+	gid, groupErr := strconv.ParseUint(group, 10, 32)
+	// The highest number stands for nobody in system calls.
+	if err != nil || groupErr != nil || max(uid, gid) == math.MaxUint32 {
+		return errors.New("not a user and a group by number, such as 1000:1000")
+	}
+	r.User = &proc.User{UID: uint32(uid), GID: uint32(gid)}
+	return nil
+}
+
+// home is the home directory of whom tasks run as; "" if there is none.
+func (r RunAs) home() string {
+	if r.User == nil {
+		home, _ := os.UserHomeDir()
+		return home
+	}
+	known, err := user.LookupId(strconv.FormatUint(uint64(r.User.UID), 10))
+	if err != nil {
+		return ""
+	}
+	return known.HomeDir
 }
 
 // LogFormat is how log lines are written.

@@ -37,6 +37,7 @@ type house struct {
 	store     *output.Store
 	sink      *output.Sink
 	bash      *bash.Producer
+	net       string // how the processes of a task are found
 	service   *inmem.Service
 	api       *api.API
 	handler   http.Handler
@@ -85,7 +86,7 @@ func buildHouse(cfg *Config, log *slog.Logger) (h *house, err error) {
 		Hub:          h.hub,
 		Doors:        auth.Doors{Hosts: cfg.Hosts, Origins: cfg.Origins},
 		Page:         web.Handler(),
-		Version:      api.VersionInfo{Version: version.Version, Commit: version.Commit, Date: version.Date, Go: version.Go},
+		Version:      api.VersionInfo{Version: version.Version, Commit: version.Commit, Date: version.Date, Go: version.Go, Net: h.net},
 		Logger:       log,
 		Counts:       h.service.Counts,
 		Ready:        h.ready,
@@ -152,13 +153,22 @@ func (h *house) openProducers(cfg *Config, log *slog.Logger) error {
 	}
 	h.bash, err = bash.New(bash.Config{
 		Workdir: cfg.Workdir,
+		Net:     string(cfg.Net),
+		RunAs:   cfg.RunAs.User,
 		Env:     cfg.Environ,
 		Grace:   cfg.KillGrace,
 		Store:   h.store,
 		Sink:    h.sink,
 		Logger:  log,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	h.net, _ = h.bash.Net()
+	if user := cfg.RunAs.User; user != nil {
+		log.Info("tasks run as another user", "uid", user.UID, "gid", user.GID)
+	}
+	return nil
 }
 
 // forgetOutput removes what an earlier daemon captured: its records ended with

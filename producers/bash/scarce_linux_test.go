@@ -26,10 +26,15 @@ func TestK5OutOfDescriptors(t *testing.T) {
 	defer func() { require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) }()
 	before := descriptors(t)
 	refused, started := 0, 0
-	for spare := range 16 {
+	for step := range 48 {
+		// A plain one, then one of all pipes that there can be.
+		spare, wanted := step, fields{"command": "exit 4"}
+		if step >= 16 {
+			spare, wanted = step-16, fields{"command": "exit 4; : " + strings.Repeat("x", maxStringBytes), "stdin": "open", "streams": "split"}
+		}
 		limit := unix.Rlimit{Cur: uint64(lowestFree(t) + spare), Max: old.Max}
 		require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
-		plan, err := stand.prepare(fields{"command": "exit 4"})
+		plan, err := stand.prepare(wanted)
 		require.NoError(t, err)
 		ends := make(chan registry.Outcome, 1)
 		run, err := plan.Start(context.Background(), registry.Launch{ID: "bash-1", Settle: func(o registry.Outcome, broken error) {

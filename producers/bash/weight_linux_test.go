@@ -16,6 +16,9 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
+// looking counts the goroutines of a look that is repeated.
+const looking = 3
+
 func heap() int {
 	var stats runtime.MemStats
 	runtime.GC()
@@ -43,7 +46,6 @@ func TestAnEndedRunWeighsLittle(t *testing.T) {
 		task.end()
 		runs[i] = task.run
 	}
-	const looking = 3 // goroutines of the look itself
 	requireSettles(t, goroutines+looking, runtime.NumGoroutine)
 	const ahead = 5 // files made ahead, and the directory that is looked into
 	requireSettles(t, fds+ahead, func() int { return descriptors(t) })
@@ -55,21 +57,32 @@ func TestAnEndedRunWeighsLittle(t *testing.T) {
 
 func TestARunningRunWeighsLittle(t *testing.T) {
 	stand := newStand(t)
-	stand.run("echo hi").end()
-	before, goroutines := heap(), runtime.NumGoroutine()
-	const n = 100
-	tasks := make([]*task, n)
-	for i := range tasks {
-		tasks[i] = stand.run("exec sleep 601")
+	for _, c := range []struct {
+		fields     fields
+		goroutines int
+		n, bytes   int
+	}{
+		{fields{}, 1, 100, 12 << 10},
+		// More of them, since what the ones before have left is used again.
+		{fields{"streams": "split", "stdin": "open"}, 2, 300, 16 << 10},
+	} {
+		c.fields["command"] = "exec sleep 601"
+		stand.run("echo hi").end()
+		before, goroutines := heap(), runtime.NumGoroutine()
+		tasks := make([]*task, c.n)
+		for i := range tasks {
+			tasks[i] = stand.start(c.fields)
+		}
+		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+c.goroutines*c.n)
+		each := (heap() - before) / c.n
+		t.Logf("a running run of %v weighs %d bytes", c.fields, each)
+		for _, task := range tasks {
+			require.NoError(t, task.Cancel(""))
+		}
+		for _, task := range tasks {
+			task.end()
+		}
+		require.Less(t, each, c.bytes)
+		requireSettles(t, goroutines+looking, runtime.NumGoroutine)
 	}
-	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+n)
-	each := (heap() - before) / n
-	t.Logf("a running run weighs %d bytes", each)
-	for _, task := range tasks {
-		require.NoError(t, task.Cancel(""))
-	}
-	for _, task := range tasks {
-		task.end()
-	}
-	require.Less(t, each, 12<<10)
 }
