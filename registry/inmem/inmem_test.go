@@ -19,6 +19,9 @@ func TestContract(t *testing.T) {
 			MaxTasks:            o.MaxTasks,
 			MaxAgentsPerSession: o.MaxAgentsPerSession,
 			TeardownTimeout:     o.TeardownTimeout,
+			RetainCount:         o.RetainCount,
+			RetainAge:           o.RetainAge,
+			Room:                o.Room,
 		})
 	})
 }

@@ -25,6 +25,8 @@ type Script struct {
 	// Cancel can refuse, or settle the work at once. Without it a cancel is only
 	// noted, and settling is left to the case.
 	Cancel func(w *Work, reason string) error
+	// Discard can fail giving the output back, or block it.
+	Discard func(w *Work) error
 	// Leftovers makes stream work that outlives its end, and is asked to end what is
 	// left: see [registry.Leftovers].
 	Leftovers func(reason string) (gone <-chan struct{})

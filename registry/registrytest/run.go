@@ -17,6 +17,12 @@ type Options struct {
 	// TeardownTimeout is how long the end of an owner or of the service waits for
 	// cancelled work before its record is force-failed.
 	TeardownTimeout time.Duration
+	// RetainCount and RetainAge bound ended tasks: 1000 per exact owner, 24 h.
+	RetainCount int
+	RetainAge   time.Duration
+	// Room is asked before each start; nil means always. A service with a method
+	// MakeRoom() is also held to ask it there.
+	Room func() error
 }
 
 // Factory makes an empty service with nothing attached. It is called inside the
@@ -29,7 +35,9 @@ type testCase struct {
 	options Options
 	// bare leaves out the controller and the producer that a world has otherwise.
 	bare bool
-	run  func(w *world)
+	// roomed makes the service ask the world for room.
+	roomed bool
+	run    func(w *world)
 }
 
 type group struct {
@@ -70,6 +78,14 @@ func groups() []group {
 		{"ack hold", ackHoldCases()},
 		{"held notice", heldCases()},
 		{"leftovers", leftoverCases()},
+		{"input", inputCases()},
+		{"signal", signalCases()},
+		{"split", splitCases()},
+		{"split ack", splitAckCases()},
+		{"retention", retentionCases()},
+		{"retention races", retentionRaceCases()},
+		{"room", roomCases()},
+		{"room races", roomRaceCases()},
 		{"wait", waitCases()},
 		{"wait races", waitRaceCases()},
 		{"kill", killCases()},

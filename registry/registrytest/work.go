@@ -87,7 +87,10 @@ func (w *Work) Request() (json.RawMessage, error) {
 // Discard is part of [registry.Run].
 func (w *Work) Discard() error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.discards++
+	w.mu.Unlock()
+	if w.script.Discard != nil {
+		return w.script.Discard(w)
+	}
 	return nil
 }

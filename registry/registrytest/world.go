@@ -23,6 +23,7 @@ type world struct {
 	ctx   context.Context
 	jobs  *Producer
 	log   *recorder
+	store *store
 	gates []*gate
 	held  []*registry.Delivery
 }
@@ -35,10 +36,13 @@ func nobody() registry.Caller { return registry.Caller{} }
 func newWorld(t *testing.T, factory Factory, c testCase) *world {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &world{
-		Service: factory(t, c.options),
-		t:       t, is: require.New(t), ctx: ctx,
-		jobs: NewProducer(), log: &recorder{},
+		t: t, is: require.New(t), ctx: ctx,
+		jobs: NewProducer(), log: &recorder{}, store: &store{},
 	}
+	if c.roomed {
+		c.options.Room = w.store.room
+	}
+	w.Service = factory(t, c.options)
 	w.OnChange(registry.AllOwners(), w.log.change)
 	w.OnDone(registry.AllOwners(), w.log.notice)
 	if !c.bare {
