@@ -5,13 +5,10 @@ import (
 	"time"
 )
 
-// A task that prints without a pause is not followed byte by byte: after a piece of
-// hasty bytes the next one is awaited until it has grown to a batch, or for a lull.
-const (
-	hasty = 64 << 10
-	batch = 1 << 20
-	lull  = 2 * time.Millisecond
-)
+// lull is how long a follower rests between two pieces of output that came without
+// a pause: what a task prints at full speed leaves in large pieces, and whoever
+// is woken for each small one would cost more than the bytes.
+const lull = 2 * time.Millisecond
 
 // follow sends what is there and what comes, until the output ends.
 func (p *logPiece) follow(c *call, r *http.Request, rng byteRange, ranged bool) error {
@@ -54,45 +51,35 @@ func (p *logPiece) follow(c *call, r *http.Request, rng byteRange, ranged bool) 
 func (p *logPiece) goOn(c *call, r *http.Request, send func(end int64) error) error {
 	expiry := time.NewTimer(time.Until(c.principal.ExpiresAt))
 	defer expiry.Stop()
+	rest := time.NewTimer(lull)
+	defer rest.Stop()
 	for {
 		first, next, ended := p.log.Bounds()
 		if first > p.begin {
 			return http.ErrAbortHandler // fell behind: never a silent hole
 		}
-		size := next - p.begin
 		if err := send(next); err != nil {
 			return err
 		}
 		if ended {
 			return nil
 		}
-		if !p.await(r, expiry, size >= hasty) {
+		sent := time.Now()
+		select {
+		case <-p.log.Grown(p.begin):
+		case <-r.Context().Done():
+			return http.ErrAbortHandler
+		case <-expiry.C:
 			return http.ErrAbortHandler
 		}
-	}
-}
-
-// await blocks until there is more, and reports whether following goes on.
-func (p *logPiece) await(r *http.Request, expiry *time.Timer, haste bool) bool {
-	if haste {
-		pause := time.NewTimer(lull)
-		defer pause.Stop()
-		select {
-		case <-p.log.Grown(p.begin + batch):
-			return true
-		case <-pause.C:
-		case <-r.Context().Done():
-			return false
-		case <-expiry.C:
-			return false
+		_, _, ended = p.log.Bounds()
+		if hurry := lull - time.Since(sent); hurry > 0 && !ended {
+			rest.Reset(hurry)
+			select {
+			case <-rest.C:
+			case <-r.Context().Done():
+				return http.ErrAbortHandler
+			}
 		}
-	}
-	select {
-	case <-p.log.Grown(p.begin):
-		return true
-	case <-r.Context().Done():
-		return false
-	case <-expiry.C:
-		return false
 	}
 }
