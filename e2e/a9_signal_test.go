@@ -17,22 +17,26 @@ func (c *client) signal(t *testing.T, id, name string) {
 }
 
 func TestA9SignalAndKill(t *testing.T) {
-	nets(t, func(t *testing.T, net string) {
-		d := serve(t, net)
-		c := d.as("a9")
-		length := odd(t)
-		id := c.start(t, `sleep `+length+` & echo up; wait`).ID
-		c.says(t, id, "up")
-		eventually(t, 5*time.Second, "sleep", func() bool { return len(asleep(length)) == 1 })
-		c.signal(t, id, "INT")
-		s, _ := c.finish(t, id)
-		require.Equal(t, "killed", s.Status)
-		require.Equal(t, "SIGINT", s.Result["signal"])
-		require.Contains(t, s.Detail, "signal: SIGINT")
-		require.False(t, s.Reported, "a signal is no kill: its end is told")
-		require.Equal(t, "already-finished", c.kill(t, id).Outcome)
-		eventually(t, grace+time.Second, "the kill removes the sleep", func() bool { return len(asleep(length)) == 0 })
-	})
+	t.Parallel()
+	for _, name := range nets {
+		t.Run(name, func(t *testing.T) {
+			net := inNet(t, name)
+			d := serve(t, net)
+			c := d.as("a9")
+			length := odd(t)
+			id := c.start(t, `sleep `+length+` & echo up; wait`).ID
+			c.says(t, id, "up")
+			eventually(t, 5*time.Second, "sleep", func() bool { return len(asleep(length)) == 1 })
+			c.signal(t, id, "INT")
+			s, _ := c.finish(t, id)
+			require.Equal(t, "killed", s.Status)
+			require.Equal(t, "SIGINT", s.Result["signal"])
+			require.Contains(t, s.Detail, "signal: SIGINT")
+			require.False(t, s.Reported, "a signal is no kill: its end is told")
+			require.Equal(t, "already-finished", c.kill(t, id).Outcome)
+			eventually(t, grace+time.Second, "the kill removes the sleep", func() bool { return len(asleep(length)) == 0 })
+		})
+	}
 }
 
 func TestA9SignalsByName(t *testing.T) {
@@ -58,8 +62,9 @@ func TestA9SignalsByName(t *testing.T) {
 	})
 	t.Run("what is not", func(t *testing.T) {
 		for _, name := range []string{"KILL", "TERM", "INT", "HUP", "USR1", "SIGKILL", "SIGQUIT"} {
-			id := c.start(t, `ulimit -c 0; echo up; exec sleep 867`).ID
-			c.says(t, id, "up")
+			length := odd(t)
+			id := c.start(t, `ulimit -c 0; exec sleep `+length).ID
+			eventually(t, 10*time.Second, "sleep", func() bool { return len(asleep(length)) == 1 })
 			c.signal(t, id, name)
 			s, _ := c.finish(t, id)
 			require.Equal(t, "killed", s.Status, name)

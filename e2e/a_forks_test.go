@@ -25,50 +25,58 @@ func chainFor(t *testing.T) fields {
 
 // A tree that is another one at every look, and never listens.
 func TestA5ChainOfForksEnds(t *testing.T) {
-	nets(t, func(t *testing.T, net string) {
-		d := serve(t, net)
-		c := d.as("chain")
-		for _, command := range []string{
-			`f(){ trap "" TERM; sleep 0.0317; [ -e "$GO" ] && f & }; echo up; f & sleep 1017; true`,
-			`f(){ trap "" TERM; sleep 0.0319; [ -e "$GO" ] && f & }; echo up; f & f & f & exec sleep 1019`,
-		} {
-			t.Run(command, func(t *testing.T) {
-				id := c.start(t, command, chainFor(t)).ID
-				c.says(t, id, "up")
-				asked := time.Now()
-				require.Equal(t, "requested", c.kill(t, id).Outcome)
-				s, _ := c.finish(t, id)
-				require.Empty(t, d.aliveOf(id), "settled before the tree was gone")
-				require.Less(t, time.Since(asked), patient(grace+5*time.Second))
-				require.Equal(t, "killed", s.Status)
-				require.NotContains(t, s.Detail, "orphan")
-			})
-		}
-	})
+	t.Parallel()
+	for _, name := range nets {
+		t.Run(name, func(t *testing.T) {
+			net := inNet(t, name)
+			d := serve(t, net)
+			c := d.as("chain")
+			for _, command := range []string{
+				`f(){ trap "" TERM; sleep 0.0317; [ -e "$GO" ] && f & }; echo up; f & sleep 1017; true`,
+				`f(){ trap "" TERM; sleep 0.0319; [ -e "$GO" ] && f & }; echo up; f & f & f & exec sleep 1019`,
+			} {
+				t.Run(command, func(t *testing.T) {
+					id := c.start(t, command, chainFor(t)).ID
+					c.says(t, id, "up")
+					asked := time.Now()
+					require.Equal(t, "requested", c.kill(t, id).Outcome)
+					s, _ := c.finish(t, id)
+					require.Empty(t, d.aliveOf(id), "settled before the tree was gone")
+					require.Less(t, time.Since(asked), patient(grace+5*time.Second))
+					require.Equal(t, "killed", s.Status)
+					require.NotContains(t, s.Detail, "orphan")
+				})
+			}
+		})
+	}
 }
 
 // The same as a leftover: it is seen although each member lives shorter than a look.
 func TestA1ChainOfForksIsALeftover(t *testing.T) {
-	nets(t, func(t *testing.T, net string) {
-		d := serve(t, net)
-		c := d.as("chain")
-		id := c.start(t, `f(){ sleep 0.0121; [ -e "$GO" ] && f & }; f >/dev/null 2>&1 & echo up`, chainFor(t)).ID
-		s, text := c.finish(t, id)
-		require.Equal(t, "up\n", text)
-		require.Equal(t, 0, s.exitCode())
-		require.Regexp(t, `^exit code: 0; [1-9][0-9]* process(es)? left running$`, s.Detail)
-		require.NotEmpty(t, s.Result["leftovers"])
-		require.Equal(t, "already-finished", c.kill(t, id).Outcome)
-		// Between two members of the chain a look may find none: it must stay so.
-		eventually(t, grace+5*time.Second, "the chain has ended", func() bool {
-			for range 20 {
-				if len(d.aliveOf(id)) > 0 {
-					return false
+	t.Parallel()
+	for _, name := range nets {
+		t.Run(name, func(t *testing.T) {
+			net := inNet(t, name)
+			d := serve(t, net)
+			c := d.as("chain")
+			id := c.start(t, `f(){ sleep 0.0121; [ -e "$GO" ] && f & }; f >/dev/null 2>&1 & echo up`, chainFor(t)).ID
+			s, text := c.finish(t, id)
+			require.Equal(t, "up\n", text)
+			require.Equal(t, 0, s.exitCode())
+			require.Regexp(t, `^exit code: 0; [1-9][0-9]* process(es)? left running$`, s.Detail)
+			require.NotEmpty(t, s.Result["leftovers"])
+			require.Equal(t, "already-finished", c.kill(t, id).Outcome)
+			// Between two members of the chain a look may find none: it must stay so.
+			eventually(t, grace+5*time.Second, "the chain has ended", func() bool {
+				for range 20 {
+					if len(d.aliveOf(id)) > 0 {
+						return false
+					}
 				}
-			}
-			return true
+				return true
+			})
 		})
-	})
+	}
 }
 
 // A kill close to the natural end is believed: what it answers is what happens.

@@ -91,138 +91,158 @@ func nobody(t *testing.T, rows []wild) {
 }
 
 func TestA6WildTreesEndByKill(t *testing.T) {
-	wideNets(t, func(t *testing.T, net string) {
-		d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
-		c := d.as("a6")
-		rows := wilds()
-		started := c.begin(t, rows)
-		asked := time.Now()
-		for _, id := range started {
-			require.Equal(t, "requested", c.kill(t, id).Outcome)
-		}
-		for i, id := range started {
-			s, _ := c.finish(t, id)
-			nobody(t, rows[i:i+1])
-			require.Empty(t, d.aliveOf(id), rows[i].name)
-			require.Equal(t, "killed", s.Status, rows[i].name)
-			require.NotContains(t, s.Detail, "orphan", rows[i].name)
-		}
-		require.Less(t, time.Since(asked), patient(grace+time.Second))
-		nobody(t, rows)
-	})
+	t.Parallel()
+	for _, name := range wideNets {
+		t.Run(name, func(t *testing.T) {
+			net := inNet(t, name)
+			d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
+			c := d.as("a6")
+			rows := wilds()
+			started := c.begin(t, rows)
+			asked := time.Now()
+			for _, id := range started {
+				require.Equal(t, "requested", c.kill(t, id).Outcome)
+			}
+			for i, id := range started {
+				s, _ := c.finish(t, id)
+				nobody(t, rows[i:i+1])
+				require.Empty(t, d.aliveOf(id), rows[i].name)
+				require.Equal(t, "killed", s.Status, rows[i].name)
+				require.NotContains(t, s.Detail, "orphan", rows[i].name)
+			}
+			require.Less(t, time.Since(asked), patient(grace+time.Second))
+			nobody(t, rows)
+		})
+	}
 }
 
 func TestA6WildTreesEndByDisposal(t *testing.T) {
-	wideNets(t, func(t *testing.T, net string) {
-		d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
-		session := d.as("a6")
-		rows, left := wilds(), leavers()
-		agent := session.open(t, fields{})
-		agent.begin(t, append(rows, left...))
-		begun := time.Now()
-		a := session.do(t, http.MethodDelete, "/agents/"+agent.agent, nil)
-		require.Equal(t, http.StatusNoContent, a.status, "%s", a)
-		nobody(t, rows)
-		nobody(t, left)
-		require.Empty(t, d.alive())
-		require.Less(t, time.Since(begun), patient(grace+time.Second))
-	})
+	t.Parallel()
+	for _, name := range wideNets {
+		t.Run(name, func(t *testing.T) {
+			net := inNet(t, name)
+			d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
+			session := d.as("a6")
+			rows, left := wilds(), leavers()
+			agent := session.open(t, fields{})
+			agent.begin(t, append(rows, left...))
+			begun := time.Now()
+			a := session.do(t, http.MethodDelete, "/agents/"+agent.agent, nil)
+			require.Equal(t, http.StatusNoContent, a.status, "%s", a)
+			nobody(t, rows)
+			nobody(t, left)
+			require.Empty(t, d.alive())
+			require.Less(t, time.Since(begun), patient(grace+time.Second))
+		})
+	}
 }
 
 func TestA6WildTreesEndByShutdown(t *testing.T) {
-	wideNets(t, func(t *testing.T, net string) {
-		d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
-		rows, left := wilds(), leavers()
-		d.as("a6").begin(t, append(rows, left...))
-		begun := time.Now()
-		d.stop()
-		nobody(t, rows)
-		nobody(t, left)
-		require.Less(t, time.Since(begun), patient(grace+2*time.Second))
-	})
+	t.Parallel()
+	for _, name := range wideNets {
+		t.Run(name, func(t *testing.T) {
+			net := inNet(t, name)
+			d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
+			rows, left := wilds(), leavers()
+			d.as("a6").begin(t, append(rows, left...))
+			begun := time.Now()
+			d.stop()
+			nobody(t, rows)
+			nobody(t, left)
+			require.Less(t, time.Since(begun), patient(grace+2*time.Second))
+		})
+	}
 }
 
 func TestA6WildTreesEndByTimeout(t *testing.T) {
-	wideNets(t, func(t *testing.T, net string) {
-		d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
-		c := d.as("a6")
-		var rows []wild
-		for _, row := range wilds() {
-			length := odd(t)
-			row.lengths = []string{length}
-			for n := range 5 {
-				row.command = strings.ReplaceAll(row.command, fmt.Sprintf("{%d}", n), length)
+	t.Parallel()
+	for _, name := range wideNets {
+		t.Run(name, func(t *testing.T) {
+			net := inNet(t, name)
+			d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
+			c := d.as("a6")
+			var rows []wild
+			for _, row := range wilds() {
+				length := odd(t)
+				row.lengths = []string{length}
+				for n := range 5 {
+					row.command = strings.ReplaceAll(row.command, fmt.Sprintf("{%d}", n), length)
+				}
+				rows = append(rows, row)
 			}
-			rows = append(rows, row)
-		}
-		var started []string
-		for _, row := range rows {
-			started = append(started, c.start(t, row.command, fields{"timeoutMs": 1500}).ID)
-		}
-		for i, id := range started {
-			s, _ := c.finish(t, id)
-			nobody(t, rows[i:i+1])
-			require.Equal(t, "killed", s.Status, rows[i].name)
-			require.Contains(t, s.Detail, "timed out after 1500", rows[i].name)
-		}
-	})
+			var started []string
+			for _, row := range rows {
+				started = append(started, c.start(t, row.command, fields{"timeoutMs": 1500}).ID)
+			}
+			for i, id := range started {
+				s, _ := c.finish(t, id)
+				nobody(t, rows[i:i+1])
+				require.Equal(t, "killed", s.Status, rows[i].name)
+				require.Contains(t, s.Detail, "timed out after 1500", rows[i].name)
+			}
+		})
+	}
 }
 
 func TestA11WildLeftovers(t *testing.T) {
-	wideNets(t, func(t *testing.T, net string) {
-		d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
-		c := d.as("a11")
-		rows := leavers()
-		started := c.begin(t, rows)
-		for i, id := range started {
-			row := rows[i]
-			s, text := c.finish(t, id)
-			require.Equal(t, "up\n", text, row.name)
-			require.Equal(t, "completed", s.Status, row.name)
-			require.Equal(t, 0, s.exitCode(), row.name)
-			within := time.Second
-			if row.name == "holds the output" {
-				within = 2 * time.Second
-			}
-			require.Less(t, s.lasted(t), patient(within), row.name)
-			require.Contains(t, s.Detail, "exit code: 0; ", row.name)
-			require.Contains(t, s.Detail, "left running", row.name)
-			told := map[int]string{}
-			list, ok := s.Result["leftovers"].([]any)
-			require.True(t, ok, "%s: %+v", row.name, s.Result)
-			for _, l := range list {
-				one, ok := l.(map[string]any)
-				require.True(t, ok, "%+v", s.Result)
-				pid, ok := one["pid"].(float64)
-				require.True(t, ok, "%+v", s.Result)
-				told[int(pid)] = fmt.Sprint(one["command"])
-			}
-			for _, length := range row.lengths {
-				for _, pid := range asleep(length) {
-					require.Contains(t, told[pid], "sleep", "%s: %+v", row.name, s.Result)
+	t.Parallel()
+	for _, name := range wideNets {
+		t.Run(name, func(t *testing.T) {
+			net := inNet(t, name)
+			d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
+			c := d.as("a11")
+			rows := leavers()
+			started := c.begin(t, rows)
+			for i, id := range started {
+				row := rows[i]
+				s, text := c.finish(t, id)
+				require.Equal(t, "up\n", text, row.name)
+				require.Equal(t, "completed", s.Status, row.name)
+				require.Equal(t, 0, s.exitCode(), row.name)
+				within := time.Second
+				if row.name == "holds the output" {
+					within = 2 * time.Second
 				}
-			}
-		}
-		for i, id := range started {
-			if i%2 == 0 {
-				asked := time.Now()
-				require.Equal(t, "already-finished", c.kill(t, id).Outcome)
-				require.Less(t, time.Since(asked), patient(time.Second), "at once")
-			} else {
-				c.purge(t, id)
-			}
-		}
-		for _, row := range rows {
-			eventually(t, grace+time.Second, row.name+" has gone", func() bool {
+				require.Less(t, s.lasted(t), patient(within), row.name)
+				require.Contains(t, s.Detail, "exit code: 0; ", row.name)
+				require.Contains(t, s.Detail, "left running", row.name)
+				told := map[int]string{}
+				list, ok := s.Result["leftovers"].([]any)
+				require.True(t, ok, "%s: %+v", row.name, s.Result)
+				for _, l := range list {
+					one, ok := l.(map[string]any)
+					require.True(t, ok, "%+v", s.Result)
+					pid, ok := one["pid"].(float64)
+					require.True(t, ok, "%+v", s.Result)
+					told[int(pid)] = fmt.Sprint(one["command"])
+				}
 				for _, length := range row.lengths {
-					if len(saying(length)) > 0 {
-						return false
+					for _, pid := range asleep(length) {
+						require.Contains(t, told[pid], "sleep", "%s: %+v", row.name, s.Result)
 					}
 				}
-				return true
-			})
-		}
-	})
+			}
+			for i, id := range started {
+				if i%2 == 0 {
+					asked := time.Now()
+					require.Equal(t, "already-finished", c.kill(t, id).Outcome)
+					require.Less(t, time.Since(asked), patient(time.Second), "at once")
+				} else {
+					c.purge(t, id)
+				}
+			}
+			for _, row := range rows {
+				eventually(t, grace+time.Second, row.name+" has gone", func() bool {
+					for _, length := range row.lengths {
+						if len(saying(length)) > 0 {
+							return false
+						}
+					}
+					return true
+				})
+			}
+		})
+	}
 }
 
 // A tree in a group that it made below its own belongs to the task all the same, and

@@ -160,7 +160,7 @@ func TestE3Conversation(t *testing.T) {
 	require.Equal(t, "running", c.get(t, id).Status)
 	c.input(t, id, fields{"data": "last", "close": true})
 	s, text := c.finish(t, id)
-	require.Equal(t, want+"rc=1\n", text)
+	require.Equal(t, want+"rc=0\n", text)
 	require.Equal(t, 6, s.exitCode())
 }
 
@@ -214,6 +214,9 @@ func TestE3InputThatIsNotRead(t *testing.T) {
 	defer cancel()
 	_, err := c.tryInput(ctx, id, fields{"data": "left"})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	begun := time.Now()
+	c.input(t, id, fields{"data": ""})
+	require.Less(t, time.Since(begun), patient(2*time.Second), "who has left is not waited for")
 
 	g.open(t)
 	require.Equal(t, taken{1, true}, c.input(t, id, fields{"data": "z", "close": true}))

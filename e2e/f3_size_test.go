@@ -34,7 +34,7 @@ func TestF3LongCommands(t *testing.T) {
 		})
 	}
 	long := strings.Repeat("x", 1<<20+1)
-	c.do(t, http.MethodPost, "/tasks", startBody(long)).refused(t, http.StatusBadRequest, "invalid")
+	c.do(t, http.MethodPost, "/tasks", startBody(long)).refused(t, http.StatusRequestEntityTooLarge, "too_large")
 }
 
 // A long script is killed, signalled and stopped like any other.

@@ -30,83 +30,87 @@ func (d *daemon) goroutines(t *testing.T) int {
 
 // What tasks took is given back at their end, whatever end it was.
 func TestK4NothingIsKept(t *testing.T) {
-	nets(t, func(t *testing.T, net string) {
-		d := prepare(t, net, "AFOOT_MAX_TASKS_PER_OWNER=400")
-		// The system's room for arguments and environment is a part of the stack's.
-		d.argv = []string{"bash", "-c", `ulimit -s 1024; exec "$0" serve`, binary}
-		d.launch()
-		d.ready()
-		c := d.as("k4")
-		groups := ""
-		for range 3 { // what is made once has been made
-			_, text := c.finish(t, c.start(t, `cat /proc/self/cgroup; cat`, stdinOpen, fields{"streams": "split", "leftovers": "stop"}).kicked(t, c))
-			for line := range strings.Lines(text) {
-				if path, ok := strings.CutPrefix(line, "0::"); ok {
-					groups = strings.TrimSpace(path)
+	t.Parallel()
+	for _, name := range nets {
+		t.Run(name, func(t *testing.T) {
+			net := inNet(t, name)
+			d := prepare(t, net, "AFOOT_MAX_TASKS_PER_OWNER=400")
+			// The system's room for arguments and environment is a part of the stack's.
+			d.argv = []string{"bash", "-c", `ulimit -s 1024; exec "$0" serve`, binary}
+			d.launch()
+			d.ready()
+			c := d.as("k4")
+			groups := ""
+			for range 3 { // what is made once has been made
+				_, text := c.finish(t, c.start(t, `cat /proc/self/cgroup; cat`, stdinOpen, fields{"streams": "split", "leftovers": "stop"}).kicked(t, c))
+				for line := range strings.Lines(text) {
+					if path, ok := strings.CutPrefix(line, "0::"); ok {
+						groups = strings.TrimSpace(path)
+					}
 				}
 			}
-		}
-		base := d.counted(t, groups)
+			base := d.counted(t, groups)
 
-		var g errgroup.Group
-		g.SetLimit(20)
-		for i := range 300 {
-			g.Go(func() error {
-				code := i % 256
-				switch i % 10 {
-				case 7:
-					return c.exits(t, fmt.Sprintf(`head -c 300000 /dev/zero; exit %d`, code), code)
-				case 8:
-					return c.exits(t, fmt.Sprintf(`sleep 0.05 & setsid sleep 0.04 & exit %d`, code), code)
-				case 9:
-					return c.exits(t, fmt.Sprintf(`: '%s'; exit %d`, strings.Repeat("x", 140000), code), code)
-				}
-				return c.exits(t, fmt.Sprintf(`echo %d; exit %d`, i, code), code)
-			})
-		}
-		require.NoError(t, g.Wait())
-
-		before := len(c.list(t, ""))
-		huge := fields{}
-		for i := range 10 {
-			huge["V"+strconv.Itoa(i)] = strings.Repeat("v", 100000)
-		}
-		for range 10 {
-			a := c.do(t, http.MethodPost, "/tasks", startBody("true", fields{"env": huge}))
-			require.GreaterOrEqual(t, a.status, 400, "%s", a)
-			require.Equal(t, "application/problem+json", a.header.Get("Content-Type"))
-			require.NotContains(t, string(a.body), "internal")
-			c.do(t, http.MethodPost, "/tasks", startBody("true", fields{"workdir": "/no/such", "stdin": "open", "streams": "split"})).
-				refused(t, http.StatusBadRequest, "invalid")
-		}
-		require.Len(t, c.list(t, ""), before, "no phantom")
-
-		var killed []string
-		for i := range 20 {
-			command := []string{`echo up; sleep 883 & wait`, `echo up; cat; sleep 885; true`, `echo up; exec sleep 887`, `sleep 889 & echo up`}[i%4]
-			killed = append(killed, c.start(t, command, stdinOpen, fields{"streams": []string{"merged", "split"}[i/4%2]}).ID)
-		}
-		for _, id := range killed {
-			c.says(t, id, "up")
-			c.kill(t, id)
-		}
-		for _, id := range killed {
-			c.finish(t, id)
-			d.gone(t, id, grace+time.Second)
-		}
-		var last counts
-		begun := time.Now()
-		for {
-			last = d.counted(t, groups)
-			if last.within(base) {
-				break
+			var g errgroup.Group
+			g.SetLimit(20)
+			for i := range 300 {
+				g.Go(func() error {
+					code := i % 256
+					switch i % 10 {
+					case 7:
+						return c.exits(t, fmt.Sprintf(`head -c 300000 /dev/zero; exit %d`, code), code)
+					case 8:
+						return c.exits(t, fmt.Sprintf(`sleep 0.05 & setsid sleep 0.04 & exit %d`, code), code)
+					case 9:
+						return c.exits(t, fmt.Sprintf(`: '%s'; exit %d`, strings.Repeat("x", 140000), code), code)
+					}
+					return c.exits(t, fmt.Sprintf(`echo %d; exit %d`, i, code), code)
+				})
 			}
-			require.Less(t, time.Since(begun), patient(2*time.Second), "base %+v, now %+v", base, last)
-		}
-		if netName(net) != "cgroup" {
-			require.Zero(t, last.groups)
-		}
-	})
+			require.NoError(t, g.Wait())
+
+			before := len(c.list(t, ""))
+			huge := fields{}
+			for i := range 10 {
+				huge["V"+strconv.Itoa(i)] = strings.Repeat("v", 100000)
+			}
+			for range 10 {
+				a := c.do(t, http.MethodPost, "/tasks", startBody("true", fields{"env": huge}))
+				require.GreaterOrEqual(t, a.status, 400, "%s", a)
+				require.Equal(t, "application/problem+json", a.header.Get("Content-Type"))
+				require.NotContains(t, string(a.body), "internal")
+				c.do(t, http.MethodPost, "/tasks", startBody("true", fields{"workdir": "/no/such", "stdin": "open", "streams": "split"})).
+					refused(t, http.StatusBadRequest, "invalid")
+			}
+			require.Len(t, c.list(t, ""), before, "no phantom")
+
+			var killed []string
+			for i := range 20 {
+				command := []string{`echo up; sleep 883 & wait`, `echo up; cat; sleep 885; true`, `echo up; exec sleep 887`, `sleep 889 & echo up`}[i%4]
+				killed = append(killed, c.start(t, command, stdinOpen, fields{"streams": []string{"merged", "split"}[i/4%2]}).ID)
+			}
+			for _, id := range killed {
+				c.says(t, id, "up")
+				c.kill(t, id)
+			}
+			for _, id := range killed {
+				c.finish(t, id)
+				d.gone(t, id, grace+time.Second)
+			}
+			var last counts
+			begun := time.Now()
+			for {
+				last = d.counted(t, groups)
+				if last.within(base) {
+					break
+				}
+				require.Less(t, time.Since(begun), patient(2*time.Second), "base %+v, now %+v", base, last)
+			}
+			if netName(net) != "cgroup" {
+				require.Zero(t, last.groups)
+			}
+		})
+	}
 }
 
 // kicked ends the input of a task that reads and gives its id.

@@ -11,47 +11,51 @@ import (
 
 // With leftovers: "stop" a command ends when nobody of it lives.
 func TestA1LeftoversAreStopped(t *testing.T) {
-	nets(t, func(t *testing.T, net string) {
-		d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=30")
-		c := d.as("stop")
-		rows := []struct {
-			command    string
-			code       int
-			deaf, wide bool
-		}{
-			{`sleep {0} & echo up`, 0, false, false},
-			{`sleep {0} >/dev/null 2>&1 & sleep {0} & echo up; exit 3`, 3, false, false},
-			{`nohup sleep {0} >/dev/null 2>&1 & disown; echo up`, 0, false, false},
-			{`(trap "" TERM; sleep {0}; sleep {0}) >/dev/null 2>&1 & echo up; exit 4`, 4, true, false},
-			{`sleep {0} & kill -STOP $!; echo up`, 0, false, false},
-			{`setsid sleep {0} & echo up`, 0, false, true},
-			{`env -i setsid -f sleep {0} >/dev/null 2>&1; echo up`, 0, false, true},
-			{`env -i setsid -f bash -c 'trap "" TERM; sleep {0}; sleep {0}' >/dev/null 2>&1; echo up`, 0, true, true},
-			{`echo up; exit 5`, 5, false, false},
-		}
-		for _, row := range rows {
-			if row.wide && netName(net) == "group" {
-				continue
+	t.Parallel()
+	for _, name := range nets {
+		t.Run(name, func(t *testing.T) {
+			net := inNet(t, name)
+			d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=30")
+			c := d.as("stop")
+			rows := []struct {
+				command    string
+				code       int
+				deaf, wide bool
+			}{
+				{`sleep {0} & echo up`, 0, false, false},
+				{`sleep {0} >/dev/null 2>&1 & sleep {0} & echo up; exit 3`, 3, false, false},
+				{`nohup sleep {0} >/dev/null 2>&1 & disown; echo up`, 0, false, false},
+				{`(trap "" TERM; sleep {0}; sleep {0}) >/dev/null 2>&1 & echo up; exit 4`, 4, true, false},
+				{`sleep {0} & kill -STOP $!; echo up`, 0, false, false},
+				{`setsid sleep {0} & echo up`, 0, false, true},
+				{`env -i setsid -f sleep {0} >/dev/null 2>&1; echo up`, 0, false, true},
+				{`env -i setsid -f bash -c 'trap "" TERM; sleep {0}; sleep {0}' >/dev/null 2>&1; echo up`, 0, true, true},
+				{`echo up; exit 5`, 5, false, false},
 			}
-			t.Run(row.command, func(t *testing.T) {
-				t.Parallel()
-				length := odd(t)
-				id := c.start(t, strings.ReplaceAll(row.command, "{0}", length), fields{"leftovers": "stop"}).ID
-				s, text := c.finish(t, id)
-				require.Empty(t, saying(length), "ended before they were gone")
-				require.Equal(t, "up\n", text)
-				require.Equal(t, "completed", s.Status, "nobody asked for its end")
-				require.Equal(t, row.code, s.exitCode())
-				require.NotContains(t, s.Detail, "left running")
-				require.False(t, s.Reported)
-				if row.deaf {
-					require.GreaterOrEqual(t, s.lasted(t), grace-50*time.Millisecond, "asked first")
+			for _, row := range rows {
+				if row.wide && netName(net) == "group" {
+					continue
 				}
-				require.Less(t, s.lasted(t), patient(grace+2*time.Second))
-				require.Equal(t, "already-finished", c.kill(t, id).Outcome)
-			})
-		}
-	})
+				t.Run(row.command, func(t *testing.T) {
+					t.Parallel()
+					length := odd(t)
+					id := c.start(t, strings.ReplaceAll(row.command, "{0}", length), fields{"leftovers": "stop"}).ID
+					s, text := c.finish(t, id)
+					require.Empty(t, saying(length), "ended before they were gone")
+					require.Equal(t, "up\n", text)
+					require.Equal(t, "completed", s.Status, "nobody asked for its end")
+					require.Equal(t, row.code, s.exitCode())
+					require.NotContains(t, s.Detail, "left running")
+					require.False(t, s.Reported)
+					if row.deaf {
+						require.GreaterOrEqual(t, s.lasted(t), grace-50*time.Millisecond, "asked first")
+					}
+					require.Less(t, s.lasted(t), patient(grace+2*time.Second))
+					require.Equal(t, "already-finished", c.kill(t, id).Outcome)
+				})
+			}
+		})
+	}
 }
 
 // A kill and the end of the daemon while leftovers are being stopped.

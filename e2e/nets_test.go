@@ -15,34 +15,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nets runs a test under every net by which a daemon can own a tree, side by side.
-// The test gets the daemon's environment for it.
-func nets(t *testing.T, test func(t *testing.T, net string)) {
-	t.Helper()
-	under(t, test, "cgroup", "subreaper", "group")
-}
+// nets are those by which a daemon can own a tree. The wide ones also know who makes
+// a session of its own.
+var (
+	nets     = []string{"cgroup", "subreaper", "group"}
+	wideNets = nets[:2]
+)
 
-// wideNets leaves out the one that misses who makes a session of its own.
-func wideNets(t *testing.T, test func(t *testing.T, net string)) {
-	t.Helper()
-	under(t, test, "cgroup", "subreaper")
-}
-
-func under(t *testing.T, test func(t *testing.T, net string), names ...string) {
+// inNet begins a test that runs beside those of the other nets, and gives the
+// daemon's environment for its own.
+func inNet(t *testing.T, name string) string {
 	t.Helper()
 	t.Parallel()
-	for _, name := range names {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if name == "cgroup" {
-				needCgroup(t)
-			}
-			test(t, "AFOOT_NET="+name)
-		})
+	if name == "cgroup" {
+		needCgroup(t)
 	}
+	return "AFOOT_NET=" + name
 }
 
-// netName is the name in an environment that [nets] gave.
+// netName is the name in what [inNet] gave.
 func netName(net string) string { return strings.TrimPrefix(net, "AFOOT_NET=") }
 
 // needCgroup skips the test, with the reason, where no group with a kill file can be
@@ -181,11 +172,15 @@ func (d *daemon) net(t *testing.T) string {
 }
 
 func TestNetIsTold(t *testing.T) {
-	nets(t, func(t *testing.T, net string) {
-		d := serve(t, net)
-		require.Equal(t, netName(net), d.net(t))
-		require.Contains(t, d.logTail(20000), netName(net), "which net is in use is logged at the start")
-	})
+	t.Parallel()
+	for _, name := range nets {
+		t.Run(name, func(t *testing.T) {
+			net := inNet(t, name)
+			d := serve(t, net)
+			require.Equal(t, netName(net), d.net(t))
+			require.Contains(t, d.logTail(20000), netName(net), "which net is in use is logged at the start")
+		})
+	}
 }
 
 func TestNetIsTheBest(t *testing.T) {

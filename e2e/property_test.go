@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,17 +20,21 @@ import (
 // processes: at the end none is left, every byte that a command wrote can be read, in
 // pieces and as a whole, and each end is told exactly once.
 func TestPropertyNothingLeftNothingLost(t *testing.T) {
-	nets(t, func(t *testing.T, net string) {
-		d := serve(t, net, "AFOOT_KILL_GRACE=200ms", "AFOOT_MAX_TASKS_PER_OWNER=40", "AFOOT_MAX_AGENTS_PER_SESSION=10", "AFOOT_MAX_STREAMS_PER_SESSION=64")
-		dir := t.TempDir()
-		n := 0
-		rapid.Check(t, func(r *rapid.T) {
-			n++
-			w := &world{t: t, r: r, net: netName(net), session: d.as(fmt.Sprintf("property-%d", n)), mark: odd(t), dir: filepath.Join(dir, fmt.Sprint(n))}
-			require.NoError(r, os.Mkdir(w.dir, 0o700))
-			w.run()
+	t.Parallel()
+	for _, name := range nets {
+		t.Run(name, func(t *testing.T) {
+			net := inNet(t, name)
+			d := serve(t, net, "AFOOT_KILL_GRACE=200ms", "AFOOT_MAX_TASKS_PER_OWNER=40", "AFOOT_MAX_AGENTS_PER_SESSION=10", "AFOOT_MAX_STREAMS_PER_SESSION=64")
+			dir := t.TempDir()
+			n := 0
+			rapid.Check(t, func(r *rapid.T) {
+				n++
+				w := &world{t: t, r: r, net: netName(net), session: d.as(fmt.Sprintf("property-%d", n)), mark: odd(t), dir: filepath.Join(dir, strconv.Itoa(n))}
+				require.NoError(r, os.Mkdir(w.dir, 0o700))
+				w.run()
+			})
 		})
-	})
+	}
 }
 
 // script is a kind of command. P prints a line and then writes it into a file too, as
@@ -130,7 +135,7 @@ func (w *world) start() {
 	if s.wide && w.net == "group" {
 		s = repertoire[0]
 	}
-	t := &work{script: s, truth: filepath.Join(w.dir, fmt.Sprint(len(w.tasks)))}
+	t := &work{script: s, truth: filepath.Join(w.dir, strconv.Itoa(len(w.tasks)))}
 	body := startBody(`P() { printf '%s\n' "$1" && printf '%s\n' "$1" >>"$W"; }; : `+w.mark+"\n"+strings.ReplaceAll(s.text, " M", " "+w.mark),
 		fields{"env": fields{"W": t.truth}, "label": s.name})
 	if s.stdin {
@@ -240,12 +245,12 @@ func (w *world) read(t *work, query string) bool {
 // those that need not be killed is left to tell its own end.
 func (w *world) verify() {
 	for i, t := range w.tasks {
-		if t.lives && !(t.stdin && !t.signaled && i%2 == 0 && t.name != "never reads") {
+		switch byInput := t.stdin && t.name != "never reads"; {
+		case t.signaled, // it may have been stopped
+			t.lives && !byInput, t.lives && i%2 == 1:
 			w.kill(t)
-		} else if t.stdin && !t.closed {
+		case t.stdin && !t.closed:
 			w.input(t, nil, true)
-		} else if t.signaled {
-			w.kill(t) // it may have been stopped
 		}
 	}
 	for _, t := range w.tasks {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ echo end`).ID)
 					kept = append(kept, strings.TrimSpace(line))
 				}
 			}
-			require.Equal(t, []string{fmt.Sprint(someone), "0", "0", "end"}, kept)
+			require.Equal(t, []string{strconv.Itoa(someone), "0", "0", "end"}, kept)
 			owner, err := os.Stat(fmt.Sprintf("/proc/%d/environ", d.cmd.Process.Pid))
 			require.NoError(t, err)
 			require.Equal(t, 0, uidOf(owner), "that is what a process that can't be dumped looks like")
