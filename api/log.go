@@ -67,9 +67,9 @@ func (p *logPiece) serve(c *call, r *http.Request, rng byteRange, ranged bool) e
 		return p.compress(c, r)
 	}
 	c.Header().Set("Content-Length", strconv.FormatInt(p.end-p.begin, 10))
-	file, isFile := p.log.(interface{ File() *os.File })
+	file := p.file()
 	var direct *directSender
-	if !(isFile && p.ended) && p.end-p.begin >= leastDirect {
+	if file == nil && p.end-p.begin >= leastDirect {
 		direct = p.direct(c, r)
 	}
 	if direct != nil {
@@ -81,11 +81,20 @@ func (p *logPiece) serve(c *call, r *http.Request, rng byteRange, ranged bool) e
 		return nil
 	case direct != nil:
 		return direct.sendTo(p.end)
-	case isFile && p.ended:
-		return p.sendFile(c, file.File())
+	case file != nil:
+		return p.sendFile(c, file)
 	default:
 		return p.copyTo(c, p.end)
 	}
+}
+
+// file gives the file of an ended log whose offsets are the log's; nil if there is
+// none.
+func (p *logPiece) file() *os.File {
+	if log, ok := p.log.(interface{ File() *os.File }); ok && p.ended {
+		return log.File()
+	}
+	return nil
 }
 
 func (p *logPiece) headers(c *call) {

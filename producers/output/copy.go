@@ -18,7 +18,7 @@ func (p *pump) copyMove(pipe int, limit int64) (int64, error) {
 	}
 	rest := piece[:n]
 	for len(rest) > 0 {
-		n, err := unix.Pwrite(int(p.file.Fd()), rest, p.log.written.Load())
+		n, err := unix.Pwrite(int(p.file.Fd()), rest[:p.room(int64(len(rest)))], p.next())
 		switch {
 		case err == nil:
 			p.moved(pipe, int64(n))
@@ -28,7 +28,7 @@ func (p *pump) copyMove(pipe int, limit int64) (int64, error) {
 			p.log.lost(err)
 			if !noSpace(err) || !p.shed() {
 				p.lose(int64(len(rest)))
-				rest = nil
+				return 0, unix.EINTR
 			}
 		}
 	}

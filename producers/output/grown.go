@@ -1,5 +1,7 @@
 package output
 
+import "math"
+
 // waiter is a channel that closes when the log grows past an offset.
 type waiter struct {
 	offset int64
@@ -12,9 +14,27 @@ type waiter struct {
 func (l *Log) Grown(offset int64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The pump moves written before it takes the lock: growth that is not seen
+	return l.grownLocked(offset)
+}
+
+// grownKept is Grown for bytes that are kept: behind them it waits until the
+// disk takes bytes again.
+func (l *Log) grownKept(offset int64) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// The pump may move both meanwhile, first before gone, so that this never finds
+	// too much lost. When the disk is healed it wakes everybody, behind this lock.
+	gone := l.gone.Load()
+	if lost := gone - l.first.Load(); lost > 0 && offset >= l.written.Load()-lost {
+		offset = math.MaxInt64
+	}
+	return l.grownLocked(offset)
+}
+
+func (l *Log) grownLocked(offset int64) <-chan struct{} {
+	// The pump moves written before it looks for waiters: growth that is not seen
 	// here finds the waiter.
-	if l.ended || l.written.Load() > offset {
+	if l.ended {
 		return l.store.closed
 	}
 	for _, w := range l.waiters {
@@ -24,22 +44,32 @@ func (l *Log) Grown(offset int64) <-chan struct{} {
 	}
 	w := waiter{offset: offset, grown: make(chan struct{})}
 	l.waiters = append(l.waiters, w)
+	l.waiting.Store(true)
+	if l.written.Load() > offset {
+		l.wakeLocked()
+	}
 	return w.grown
 }
 
 // grew counts n more bytes and wakes who waits for them.
 func (l *Log) grew(n int64) {
 	l.written.Add(n)
+	l.store.count(n)
 	l.wake()
 }
 
+// wake costs nothing while everybody is busy with what they have.
 func (l *Log) wake() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	written := l.written.Load()
-	if len(l.waiters) == 0 {
+	if !l.waiting.Load() {
 		return
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wakeLocked()
+}
+
+func (l *Log) wakeLocked() {
+	written := l.written.Load()
 	rest := l.waiters[:0]
 	for _, w := range l.waiters {
 		if w.offset < written {
@@ -50,6 +80,13 @@ func (l *Log) wake() {
 	}
 	clear(l.waiters[len(rest):])
 	l.waiters = rest
+	l.waiting.Store(len(rest) > 0)
+}
+
+func (l *Log) releaseAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.releaseAllLocked()
 }
 
 func (l *Log) releaseAllLocked() {
@@ -57,4 +94,5 @@ func (l *Log) releaseAllLocked() {
 		close(w.grown)
 	}
 	l.waiters = nil
+	l.waiting.Store(false)
 }

@@ -23,17 +23,23 @@ type Log struct {
 	store *Store
 	seq   uint64
 
-	// Both only rise; first never passes written. Readers load first before
-	// written, so that a pair is always a range that existed.
-	first, written atomic.Int64
+	// written counts all bytes so far, gone those of them that can't be read any
+	// more: those before first, and those behind the kept ones that a fault lost.
+	// All only rise, and gone never passes written if it is loaded before it. Only
+	// the pump changes them.
+	written, gone, first atomic.Int64
 
-	// keep is held for reading while bytes are read, and for writing while first
-	// moves: what a reader found kept stays on disk until it has read it.
-	keep sync.RWMutex
+	// keep is held for reading while bytes are read, and for writing while any of
+	// them become unreadable: what a reader found kept stays in its place until it
+	// has read it. It guards place too.
+	keep  sync.RWMutex
+	place place
 
 	mu      sync.Mutex
 	file    *os.File // nil after the end
 	waiters []waiter
+	waiting atomic.Bool // there are waiters; changes under mu
+	removed bool
 	loss    string
 	ended   bool
 	// shown says that somebody else may hold the file, by a reader or because
@@ -45,22 +51,35 @@ type Log struct {
 // EMFILE, ...).
 func (s *Store) Create() (*Log, error) {
 	got, ready := s.spares.take()
+	for ready && vanished(got.file) {
+		_ = got.file.Close()
+		got, ready = s.spares.take()
+	}
 	var err error
 	if ready {
-		if err = checkSpace(int(s.dir.Fd())); err != nil {
+		if err = s.in(checkSpace); err != nil {
 			s.giveBack(got)
 			return nil, &fs.PathError{Op: "create", Path: s.name(got.seq, logSuffix), Err: err}
 		}
 	} else if got, err = s.newSpare(); err != nil {
 		return nil, err
 	}
-	return &Log{store: s, seq: got.seq, file: got.file}, nil
+	return &Log{store: s, seq: got.seq, file: got.file, place: place{ring: s.ring()}}, nil
 }
 
-// Size counts all bytes so far and those dropped from the head.
+// Size counts all bytes so far and those that are gone: dropped from the head or,
+// because of a fault, lost at the end.
 func (l *Log) Size() (written, dropped int64) {
-	dropped = l.first.Load()
+	dropped = l.gone.Load()
 	return l.written.Load(), dropped
+}
+
+// bounds gives the kept range, and how many bytes there were: those from end on
+// are lost. The caller holds keep.
+func (l *Log) bounds() (first, end, written int64) {
+	first, gone := l.first.Load(), l.gone.Load()
+	written = l.written.Load()
+	return first, written - (gone - first), written
 }
 
 // Loss gives the reason why output could not be kept; empty if the bound alone
@@ -96,9 +115,15 @@ func (l *Log) End() {
 func (l *Log) Remove() error {
 	l.mu.Lock()
 	seq, shown := l.seq, l.shown
+	again := l.removed
+	l.removed = true
 	l.mu.Unlock()
 	if seq == 0 {
 		return nil
+	}
+	if !again {
+		written, gone := l.Size()
+		l.store.count(gone - written)
 	}
 	err := l.store.remove(l.store.name(seq, logSuffix))
 	if shown {

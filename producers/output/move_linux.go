@@ -20,15 +20,16 @@ func (p *pump) move(pipe int, limit int64) (int64, error) {
 	if p.copies {
 		return p.copyMove(pipe, limit)
 	}
-	offset := p.log.written.Load()
+	offset := p.next()
 	n, err := unix.Splice(pipe, nil, int(p.file.Fd()), &offset, int(limit),
 		unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
-	if err == nil || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) || noSpace(err) {
+	switch {
+	case err == nil, errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR), noSpace(err):
 		return n, err
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):
+		p.copies = true // these two can't be spliced
 	}
-	// Either these two can't be spliced, or something is wrong that a plain read
-	// and write will name.
-	p.copies = true
+	// If something is wrong, a plain write will name it.
 	return p.copyMove(pipe, limit)
 }
 

@@ -34,40 +34,44 @@ func (l *Log) Page(offset, limit int64) (Page, error) {
 	l.keep.RLock()
 	defer l.keep.RUnlock()
 	ended := l.hasEnded()
-	first, written := l.first.Load(), l.written.Load()
+	first, end, written := l.bounds()
 	if offset > written {
 		return Page{}, fmt.Errorf("%w: %d is behind its end, %d", ErrBeyond, offset, written)
 	}
-	page := Page{Offset: max(offset, first), Dropped: first}
-	if written > first {
-		span := span{first: first, end: written, ended: ended}
+	page := Page{Offset: max(offset, first), Dropped: l.gone.Load()}
+	if page.Offset >= end {
+		page.Offset = written // behind what was lost, if anything was
+	}
+	page.NextOffset = page.Offset
+	if first < end && page.Offset <= end {
+		span := span{log: l, first: first, end: end, final: ended || end < written}
 		piece := l.store.borrow()
 		defer l.store.pieces.Put(piece)
 		err := l.reading(func(file *os.File) error { return page.fill(file, piece, span, max(limit, 1)) })
 		if err != nil {
 			return Page{}, err
 		}
-	} else {
-		page.NextOffset = page.Offset
 	}
 	page.End = ended && page.NextOffset == written
 	return page, nil
 }
 
-// span is what a log held when a page was begun.
+// span is what a log held when a page was begun; final says that nothing follows
+// it.
 type span struct {
+	log        *Log
 	first, end int64
-	ended      bool
+	final      bool
 }
 
 // fill reads the page. It may be called again after an error.
 func (p *Page) fill(file io.ReaderAt, piece *piece, span span, limit int64) error {
 	if back := min(longest-1, p.Offset-span.first); back > 0 {
-		window, err := readSpan(file, piece[:back+longest], p.Offset-back, span.end)
+		window, err := span.log.readSpan(file, piece[:back+longest], p.Offset-back, span.end)
 		if err != nil {
 			return err
 		}
-		p.Offset -= int64(inside(window, int(back), span.ended))
+		p.Offset -= int64(inside(window, int(back), span.final))
 	}
 
 	var text strings.Builder
@@ -75,24 +79,24 @@ func (p *Page) fill(file io.ReaderAt, piece *piece, span span, limit int64) erro
 	text.Grow(int(end - p.Offset))
 	next := p.Offset
 	for next < end {
-		got, err := readSpan(file, piece[:], next, end)
+		got, err := span.log.readSpan(file, piece[:], next, end)
 		if err != nil {
 			return err
 		}
 		last := next+int64(len(got)) == end
-		next += int64(appendText(&text, got, last && span.ended && end == span.end))
+		next += int64(appendText(&text, got, last && span.final && end == span.end))
 		if last {
 			break
 		}
 	}
 	if next == p.Offset && next < span.end {
 		// The limit is shorter than the first character: give that one whole.
-		got, err := readSpan(file, piece[:longest], next, span.end)
+		got, err := span.log.readSpan(file, piece[:longest], next, span.end)
 		if err != nil {
 			return err
 		}
 		size, cut := unit(got)
-		if !cut || span.ended {
+		if !cut || span.final {
 			appendText(&text, got[:size], true)
 			next += int64(size)
 		}
@@ -101,10 +105,11 @@ func (p *Page) fill(file io.ReaderAt, piece *piece, span span, limit int64) erro
 	return nil
 }
 
-// readSpan fills p from offset on, but not beyond end.
-func readSpan(file io.ReaderAt, p []byte, offset, end int64) ([]byte, error) {
+// readSpan fills p from offset on, but not beyond end. The caller holds keep, or is
+// the pump.
+func (l *Log) readSpan(file io.ReaderAt, p []byte, offset, end int64) ([]byte, error) {
 	p = p[:min(int64(len(p)), end-offset)]
-	n, err := file.ReadAt(p, offset)
+	n, err := l.place.readAt(file, p, offset)
 	if n == len(p) {
 		return p, nil
 	}

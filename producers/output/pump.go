@@ -28,10 +28,6 @@ type pump struct {
 	copies bool
 	// left bounds a sweep; negative when there is no bound.
 	left int64
-	// given is how far the file's head was given back to the disk.
-	given int64
-	// keeps is set once the file system refused to take the head back.
-	keeps bool
 }
 
 // Drain moves what comes out of pipe into the log until the last writer is gone
@@ -72,7 +68,8 @@ func (l *Log) Drain(pipe *os.File) error {
 // say when it is not. It gives true after each move, so that the deadline is
 // looked at even if the pipe never runs empty.
 func (p *pump) step(pipe uintptr) bool {
-	n, err := p.move(int(pipe), p.room(int(pipe)))
+	p.inspect()
+	n, err := p.take(int(pipe))
 	switch {
 	case errors.Is(err, unix.EAGAIN):
 		return false
@@ -96,19 +93,27 @@ func (p *pump) sweep(pipe uintptr) {
 	}
 }
 
-// moved counts n kept bytes.
+// moved counts n bytes that were written where the next ones belong.
 func (p *pump) moved(pipe int, n int64) {
 	p.spent(n)
-	p.log.grew(n)
-	if over := -p.free(); over > 0 {
-		p.drop(over)
+	l := p.log
+	first, end, written := l.bounds()
+	at := l.place.at(end)
+	if end < written {
+		p.healed(first, end, written)
 	}
+	if size := at + n; size > l.place.size {
+		l.keep.Lock()
+		l.place.size = size
+		l.keep.Unlock()
+	}
+	l.grew(n)
 	if p.wide || n < chattyBytes {
 		return
 	}
 	if p.moves++; p.moves >= chattyMoves {
 		p.wide = true
-		widen(p.log.store, pipe)
+		widen(l.store, pipe)
 	}
 }
 
@@ -124,51 +129,47 @@ func (p *pump) spent(n int64) {
 	}
 }
 
-// room says how much the next move may take. A log at its bound makes room
-// first, but only if there are bytes to come.
-func (p *pump) room(pipe int) int64 {
+// take makes the next move. A log at its bound makes room first, but only if there
+// are bytes to come: where there seems to be none, it takes a byte at most, through
+// memory, to learn of the end.
+func (p *pump) take(pipe int) (int64, error) {
 	limit := int64(chunkBytes)
 	if p.left >= 0 {
 		limit = min(limit, p.left)
 	}
-	if free := p.free(); free > 0 {
-		return min(limit, free)
+	if p.free() <= 0 {
+		if limit = min(limit, int64(pending(pipe))); limit == 0 {
+			return p.copyMove(pipe, 1)
+		}
 	}
-	coming := min(int64(pending(pipe)), p.log.store.max)
-	if coming == 0 {
-		return 1 // to learn of the end, or that there is nothing
-	}
-	p.drop(coming)
-	return max(1, min(limit, p.free()))
+	return p.move(pipe, p.room(limit))
 }
 
-// free says how far the log is from its bound; negative beyond it.
+// room says how many of the wanted bytes can be written in one piece, at least one.
+// A log at its bound drops as many first.
+func (p *pump) room(want int64) int64 {
+	if p.free() <= 0 {
+		p.drop(want)
+	}
+	_, end, _ := p.log.bounds()
+	place := &p.log.place
+	return max(1, min(want, p.free(), place.ring-place.at(end)))
+}
+
+// free says how far the log is from its bound.
 func (p *pump) free() int64 {
-	return p.log.store.max - (p.log.written.Load() - p.log.first.Load())
+	first, end, _ := p.log.bounds()
+	return min(p.log.store.max, p.log.place.ring) - (end - first)
 }
 
-// refused handles a write that failed: room is made at this log's own head, and
-// where that does not help the bytes in the pipe are lost, and said to be.
+// refused handles a write that failed: a full disk gets room from this log's own
+// head, and where that does not help the bytes in the pipe are lost, and said to
+// be. The pipe is emptied in any case.
 func (p *pump) refused(pipe int, err error) {
 	p.log.lost(err)
 	if !noSpace(err) || !p.shed() {
 		p.discard(pipe)
 	}
-}
-
-// shed gives half of what is kept back to a full disk, or all if that is little.
-// False means that nothing could be given.
-func (p *pump) shed() bool {
-	first := p.log.first.Load()
-	kept := p.log.written.Load() - first
-	if kept == 0 || p.keeps {
-		return false
-	}
-	if kept > 4*blockBytes {
-		kept /= 2
-	}
-	p.drop(kept)
-	return p.log.first.Load() > first && !p.keeps
 }
 
 // discard empties the pipe once into nowhere.
@@ -184,25 +185,36 @@ func (p *pump) discard(pipe int) {
 	}
 }
 
-// lose counts n bytes that were taken and not kept. What is kept is one range up
-// to the last byte, so everything before them goes too.
-func (p *pump) lose(n int64) {
-	p.spent(n)
-	l := p.log
-	// Both move under the lock that readers hold, and the end before the beginning:
-	// a look without the lock never sees a log that begins behind its end.
-	l.keep.Lock()
-	l.first.Store(l.written.Add(n))
-	l.keep.Unlock()
-	l.wake()
-	p.punch()
-}
-
 func (p *pump) bounded(n int) int {
 	if p.left >= 0 && p.left < int64(n) {
 		return int(p.left)
 	}
 	return n
+}
+
+// lose counts n bytes that were taken and not kept. What was kept before stays
+// readable; those who come to its end are told that all behind it is gone.
+func (p *pump) lose(n int64) {
+	p.spent(n)
+	l := p.log
+	l.keep.Lock()
+	l.written.Add(n) // before gone: see Log
+	l.gone.Add(n)
+	l.keep.Unlock()
+	l.wake()
+}
+
+// healed begins anew behind lost bytes: what is kept is one range, and the newest
+// bytes are what it is for. Those that come were written behind the old ones.
+func (p *pump) healed(first, end, written int64) {
+	l := p.log
+	l.keep.Lock()
+	l.place.base = written - l.place.at(end)
+	l.first.Store(written)
+	l.gone.Store(written)
+	l.keep.Unlock()
+	l.store.count(first - end)
+	l.releaseAll()
 }
 
 // lost remembers and logs the first reason.

@@ -10,45 +10,55 @@ import (
 type Reader struct {
 	log  *Log
 	file *os.File
+	// which file of the log it is.
+	which int
 }
 
 // Open opens the raw bytes for reading.
 func (l *Log) Open() (*Reader, error) {
+	l.keep.RLock()
+	defer l.keep.RUnlock()
 	file, err := l.reopen()
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{log: l, file: file}, nil
+	return &Reader{log: l, file: file, which: l.place.file}, nil
 }
 
-// Bounds gives the first kept offset, the offset behind the last byte, and
-// whether the log has ended.
+// Bounds gives the first kept offset, the offset behind the last kept byte, and
+// whether the log has ended. What a fault lost at the end is not in it; once the
+// disk takes bytes again, the first kept one comes behind it.
 func (r *Reader) Bounds() (first, next int64, ended bool) {
 	ended = r.log.hasEnded()
-	first = r.log.first.Load()
-	return first, r.log.written.Load(), ended
+	r.log.keep.RLock()
+	defer r.log.keep.RUnlock()
+	first, next, _ = r.log.bounds()
+	return first, next, ended
 }
 
-// Grown is [Log.Grown].
-func (r *Reader) Grown(offset int64) <-chan struct{} { return r.log.Grown(offset) }
+// Grown is [Log.Grown] for bytes that are kept.
+func (r *Reader) Grown(offset int64) <-chan struct{} { return r.log.grownKept(offset) }
 
 // ReadAt reads what has arrived, as [io.ReaderAt]: io.EOF at the end of that.
-// Dropped bytes are [ErrDropped], never zeros.
+// Dropped bytes are [ErrDropped], never zeros or others.
 func (r *Reader) ReadAt(p []byte, offset int64) (int, error) {
 	r.log.keep.RLock()
 	defer r.log.keep.RUnlock()
-	first, written := r.log.first.Load(), r.log.written.Load()
+	first, end, _ := r.log.bounds()
 	if offset < first {
 		return 0, ErrDropped
 	}
-	if offset >= written {
+	if offset >= end {
 		return 0, io.EOF
 	}
-	short := int64(len(p)) > written-offset
-	if short {
-		p = p[:written-offset]
+	if r.which != r.log.place.file {
+		return 0, ErrDamaged
 	}
-	n, err := r.file.ReadAt(p, offset)
+	short := int64(len(p)) > end-offset
+	if short {
+		p = p[:end-offset]
+	}
+	n, err := r.log.place.readAt(r.file, p, offset)
 	switch {
 	case err != nil && n < len(p):
 		return n, damaged(err)
@@ -59,11 +69,20 @@ func (r *Reader) ReadAt(p []byte, offset int64) (int, error) {
 	}
 }
 
-// File gives the file itself, whose offsets are the log's, for sendfile. Bytes
-// below the first kept one read as zeros there: whoever uses it must ask
-// [Reader.Bounds] again after the transfer and treat what fell below as lost. It
-// stays open until Close.
-func (r *Reader) File() *os.File { return r.file }
+// File gives the file of a log that has ended, for sendfile, if its offsets are the
+// log's: nil if they are not, because newer bytes took the place of older ones, or
+// if the log has not ended and may yet do that. It stays open until Close.
+func (r *Reader) File() *os.File {
+	if !r.log.hasEnded() {
+		return nil
+	}
+	r.log.keep.RLock()
+	defer r.log.keep.RUnlock()
+	if _, end, _ := r.log.bounds(); !r.log.place.straight(end) || r.which != r.log.place.file {
+		return nil
+	}
+	return r.file
+}
 
 // Close releases the file.
 func (r *Reader) Close() error { return r.file.Close() }

@@ -1,6 +1,10 @@
 package output
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
 
 // checkSpace tells a full or read-only file system, which a file that was made
 // ahead would hide.
@@ -12,9 +16,17 @@ func checkSpace(dir int) error {
 		return nil //nolint:nilerr // writing will tell
 	case fs.Flags&unix.ST_RDONLY != 0:
 		return unix.EROFS
-	case fs.Blocks > 0 && fs.Bfree == 0:
+	case fs.Blocks > 0 && free(&fs) == 0:
 		return unix.ENOSPC
 	default:
 		return nil
 	}
+}
+
+// free counts the blocks that this user can have: some are root's alone.
+func free(fs *unix.Statfs_t) uint64 {
+	if os.Geteuid() == 0 {
+		return fs.Bfree
+	}
+	return fs.Bavail
 }

@@ -144,7 +144,7 @@ func (s *Store) newSpare() (spare, error) {
 		}
 	}
 	seq := s.seq.Add(1)
-	file, err := s.open(s.name(seq, logSuffix), unix.O_RDWR|unix.O_CREAT|unix.O_EXCL)
+	file, err := s.create(s.name(seq, logSuffix))
 	return spare{file: file, seq: seq}, err
 }
 

@@ -25,14 +25,25 @@ type Config struct {
 	Dir string
 	// MaxBytes bounds the kept bytes of each log; zero means [DefaultMaxBytes].
 	MaxBytes int64
+	// TotalBytes bounds the kept bytes of all logs together; zero means
+	// [DefaultTotalBytes]. Beyond it [Store.Room] refuses, but what is being written
+	// goes on.
+	TotalBytes int64
+	// Full, if not nil, is called when TotalBytes is reached, and again as the total
+	// rises further, from a goroutine of its own. It may remove logs.
+	Full func()
 	// Logger hears of lost output; nil discards.
 	Logger *slog.Logger
 }
 
 // Store makes logs in one directory. It is safe for concurrent use.
 type Store struct {
+	// dir is where the files are; another one takes its place when it vanished.
 	dir    *os.File
+	dirMu  sync.RWMutex
+	path   string
 	max    int64
+	budget budget
 	logger *slog.Logger
 	// prefix tells the files of successive stores in one directory apart.
 	prefix string
@@ -42,14 +53,18 @@ type Store struct {
 	wide   atomic.Int32
 	pieces sync.Pool
 	spares spares
+	// punch gives a piece of a file back to the disk; keeps is set once the file
+	// system refused that.
+	punch func(file int, offset, length int64) error
+	keeps atomic.Bool
 	// closed is what waiting gets when there is nothing to wait for.
 	closed chan struct{}
 }
 
 // NewStore opens the directory, making it if needed.
 func NewStore(config Config) (*Store, error) {
-	if config.MaxBytes < 0 {
-		return nil, fmt.Errorf("output bound %d is negative", config.MaxBytes)
+	if config.MaxBytes < 0 || config.TotalBytes < 0 {
+		return nil, fmt.Errorf("output bound %d is negative", min(config.MaxBytes, config.TotalBytes))
 	}
 	dir, err := openDir(config.Dir)
 	if err != nil {
@@ -59,7 +74,9 @@ func NewStore(config Config) (*Store, error) {
 	_, _ = rand.Read(random[:]) // never fails
 	store := &Store{
 		dir:    dir,
+		path:   config.Dir,
 		max:    config.MaxBytes,
+		punch:  punch,
 		logger: config.Logger,
 		prefix: hex.EncodeToString(random[:]) + "-",
 		pieces: sync.Pool{New: func() any { return new(piece) }},
@@ -67,6 +84,10 @@ func NewStore(config Config) (*Store, error) {
 	}
 	if store.max == 0 {
 		store.max = DefaultMaxBytes
+	}
+	store.budget.bound, store.budget.full = config.TotalBytes, config.Full
+	if store.budget.bound == 0 {
+		store.budget.bound = DefaultTotalBytes
 	}
 	if store.logger == nil {
 		store.logger = slog.New(slog.DiscardHandler)
@@ -83,6 +104,7 @@ func (s *Store) Close() error {
 		_ = rest.file.Close() // may be closed already
 		_ = s.remove(s.name(rest.seq, logSuffix))
 	}
+	s.budget.calls.Wait()
 	return s.dir.Close()
 }
 
@@ -100,6 +122,30 @@ func openDir(path string) (*os.File, error) {
 		return nil, err
 	}
 	return dir, nil
+}
+
+// in calls do with the directory.
+func (s *Store) in(do func(dir int) error) error {
+	s.dirMu.RLock()
+	defer s.dirMu.RUnlock()
+	return do(int(s.dir.Fd()))
+}
+
+// restore makes the directory again after it vanished, with all that was in it.
+func (s *Store) restore() error {
+	s.dirMu.Lock()
+	defer s.dirMu.Unlock()
+	if !vanished(s.dir) {
+		return nil // somebody else was quicker
+	}
+	dir, err := openDir(s.path)
+	if err != nil {
+		return err
+	}
+	_ = s.dir.Close()
+	s.dir = dir
+	s.logger.Error("the output directory had vanished; what it kept is gone")
+	return nil
 }
 
 func claim(dir *os.File) error {
@@ -131,22 +177,39 @@ func (s *Store) name(n uint64, suffix string) string {
 }
 
 // open opens a file of the store relative to its directory; a link is refused.
-func (s *Store) open(name string, flags int) (*os.File, error) {
-	for {
-		fd, err := unix.Openat(int(s.dir.Fd()), name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-		if errors.Is(err, unix.EINTR) {
-			continue
+func (s *Store) open(name string, flags int) (file *os.File, err error) {
+	err = s.in(func(dir int) error {
+		for {
+			fd, err := unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
+			if err != nil {
+				return &fs.PathError{Op: "open", Path: name, Err: err}
+			}
+			file = os.NewFile(uintptr(fd), name)
+			return nil
 		}
-		if err != nil {
-			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	})
+	return file, err
+}
+
+// create makes a file of the store, and the directory again if it vanished.
+func (s *Store) create(name string) (*os.File, error) {
+	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_EXCL
+	file, err := s.open(name, flags)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := s.restore(); err != nil {
+			return nil, err
 		}
-		return os.NewFile(uintptr(fd), name), nil
+		return s.open(name, flags)
 	}
+	return file, err
 }
 
 // remove unlinks a file of the store; one that is not there is no error.
 func (s *Store) remove(name string) error {
-	err := unix.Unlinkat(int(s.dir.Fd()), name, 0)
+	err := s.in(func(dir int) error { return unix.Unlinkat(dir, name, 0) })
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return &fs.PathError{Op: "unlink", Path: name, Err: err}
 	}
