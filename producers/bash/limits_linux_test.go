@@ -1,9 +1,13 @@
 package bash
 
 import (
+	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"afoot/registry"
 )
@@ -29,10 +33,44 @@ func TestLimitsThatCannotBeHadAreRefusedWithTheReason(t *testing.T) {
 
 func TestNice(t *testing.T) {
 	stand := newStand(t)
-	task := stand.start(fields{"command": "nice; nice true", "nice": 7})
-	require.Equal(t, "exit code: 0", task.end().Detail)
-	require.Equal(t, "7\n", task.output())
-	require.Contains(t, described(t, task), `"nice":7`)
+	level := func(more fields) int {
+		more["command"] = "nice"
+		task := stand.start(more)
+		require.Equal(t, "exit code: 0", task.end().Detail)
+		level, err := strconv.Atoi(strings.TrimSpace(task.output()))
+		require.NoError(t, err)
+		return level
+	}
+	own := level(fields{})
+	require.Equal(t, min(own+7, maxNice), level(fields{"nice": 7}))
+	require.Equal(t, maxNice, level(fields{"nice": maxNice}))
+	require.Equal(t, own, level(fields{}), "it was that command's alone")
+	if mayNice(-1) {
+		require.Equal(t, own-1, level(fields{"nice": -1}))
+	}
+}
+
+// TestNiceNeedsTheRight takes the right away for a moment.
+func TestNiceNeedsTheRight(t *testing.T) {
+	stand := newStand(t)
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	require.NoError(t, unix.Capget(&header, &sets[0]))
+	less := sets
+	less[0].Effective &^= 1 << unix.CAP_SYS_NICE
+	require.NoError(t, unix.Capset(&header, &less[0])) // of this thread
+	defer func() { require.NoError(t, unix.Capset(&header, &sets[0])) }()
+	var old unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NICE, &old))
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NICE, &unix.Rlimit{Cur: 0, Max: old.Max}))
+	defer func() { require.NoError(t, unix.Setrlimit(unix.RLIMIT_NICE, &old)) }()
+	_, err := stand.prepare(fields{"command": "true", "nice": -1})
+	require.Equal(t, registry.CodeInvalid, registry.CodeOf(err))
+	require.ErrorContains(t, err, "nice -1 can't be had here")
+	_, err = stand.prepare(fields{"command": "true", "nice": 1})
+	require.NoError(t, err)
 }
 
 func TestMemoryAndProcessesAreLimited(t *testing.T) {

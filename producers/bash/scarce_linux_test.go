@@ -110,6 +110,33 @@ func TestK6AFullDiskEndsNoWork(t *testing.T) {
 	require.Equal(t, "again\n", task.output())
 }
 
+func TestK6LossOfEitherStreamIsTold(t *testing.T) {
+	stand, dir := onSmallDisk(t, 2<<20)
+	task := stand.start(fields{"command": "echo a; head -c 5000000 /dev/zero >&2; exit 3", "streams": "split"})
+	require.Equal(t, "exit code: 3; stderr was lost: no space left on device", task.end().Detail)
+	written, dropped := task.Stderr().Size()
+	require.EqualValues(t, 5_000_000, written)
+	require.Positive(t, dropped)
+	require.NoError(t, task.Discard())
+	task = stand.start(fields{"command": "head -c 5000000 /dev/zero; echo a >&2; exit 3", "streams": "split"})
+	require.Equal(t, "exit code: 3; output was lost: no space left on device", task.end().Detail)
+	require.NoError(t, task.Discard())
+
+	// Nothing stays of a start that gets one log and not the other.
+	before, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	ballast := filepath.Join(dir, "ballast")
+	_ = os.WriteFile(ballast, make([]byte, 4<<20), 0o600)
+	plan, err := stand.prepare(fields{"command": "true", "streams": "split"})
+	require.NoError(t, err)
+	_, err = plan.Start(t.Context(), registry.Launch{ID: "bash-2"})
+	require.Equal(t, registry.CodeInsufficientStorage, registry.CodeOf(err))
+	require.NoError(t, os.Remove(ballast))
+	after, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(after), len(before)+1, "at most a file made ahead")
+}
+
 func TestAStoredRequestThatDoesNotFitStartsNothing(t *testing.T) {
 	stand, dir := onSmallDisk(t, 1<<20)
 	stand.run("true").end()

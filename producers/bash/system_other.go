@@ -26,6 +26,9 @@ func pipe() (fds [2]int, err error) {
 // name.
 func own(int, *proc.User) error { return nil }
 
+// mayNice says whether this program may make its children less nice than itself.
+func mayNice(int) bool { return os.Geteuid() == 0 }
+
 // nameless makes a temporary file and unlinks it.
 func nameless() (*os.File, error) {
 	file, err := os.CreateTemp("", "command")

@@ -31,11 +31,11 @@ func TestCommandsRunAsAnotherUser(t *testing.T) {
 		user     proc.User
 		identity string
 	}{
-		{proc.User{UID: 65534, GID: 65534}, "65534 65534 65534 /nonexistent nobody nobody\n"},
-		{proc.User{UID: 54321, GID: 12345}, "54321 12345 12345 / none none\n"},
+		{proc.User{UID: 65534, GID: 65534}, "65534 65534 65534 /nonexistent u=nobody l=nobody\n"},
+		{proc.User{UID: 54321, GID: 12345}, "54321 12345 12345 / u=none l=none\n"},
 	} {
 		stand := asNobody(t, c.user)
-		identity := "echo $(id -u) $(id -g) $(id -G) $HOME ${USER-none} ${LOGNAME-none}\n"
+		identity := "echo $(id -u) $(id -g) $(id -G) $HOME u=${USER-none} l=${LOGNAME-none}\n"
 		for _, long := range []string{"", ": '" + strings.Repeat("x", maxStringBytes) + "'\n"} {
 			task := stand.run(long + identity + "grep CapEff /proc/self/status")
 			require.Equal(t, "exit code: 0", task.end().Detail)
@@ -134,7 +134,7 @@ func TestAShellThatTheUserCannotRunIsNoStart(t *testing.T) {
 // open gives a directory that everybody may look into.
 func open(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "bash")
+	dir, err := os.MkdirTemp("/tmp", "bash") //nolint:usetesting // the test's own lies in one that is nobody else's
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	require.NoError(t, os.Chmod(dir, 0o755))
