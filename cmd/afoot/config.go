@@ -44,12 +44,15 @@ type Config struct {
 	MaxAgentsPerSession  Count `split_words:"true" default:"64" desc:"live agents in one session"`
 	MaxStreamsPerSession Count `split_words:"true" default:"16" desc:"event streams that one session may hold open"`
 
-	WaitDefault    time.Duration `split_words:"true" default:"30s" desc:"how long a wait lasts that names no time"`
-	WaitMax        time.Duration `split_words:"true" default:"10m" desc:"the longest wait; longer ones are cut to it"`
-	KillGrace      time.Duration `split_words:"true" default:"3s" desc:"time between SIGTERM and SIGKILL when work is stopped"`
-	OutputMaxBytes Size          `split_words:"true" default:"64MiB" desc:"output kept per task; beyond it the oldest bytes go"`
-	Heartbeat      time.Duration `split_words:"true" default:"15s" desc:"the longest silence on an event stream"`
-	WriteTimeout   time.Duration `split_words:"true" default:"30s" desc:"how long one write to a client may take before the client is cut off"`
+	WaitDefault      time.Duration `split_words:"true" default:"30s" desc:"how long a wait lasts that names no time"`
+	WaitMax          time.Duration `split_words:"true" default:"10m" desc:"the longest wait; longer ones are cut to it"`
+	KillGrace        time.Duration `split_words:"true" default:"3s" desc:"time between SIGTERM and SIGKILL when work is stopped"`
+	OutputMaxBytes   Size          `split_words:"true" default:"64MiB" desc:"output kept per task; beyond it the oldest bytes go"`
+	OutputTotalBytes Size          `split_words:"true" default:"10GiB" desc:"output kept of all tasks; beyond it ended tasks that were read go, oldest first, and where none is left no work is started"`
+	RetainCount      Count         `split_words:"true" default:"1000" desc:"ended tasks kept per agent; beyond it the oldest go, those that were read first. Unowned work shares one such bucket"`
+	RetainAge        time.Duration `split_words:"true" default:"24h" desc:"how long an ended task is kept, read or not"`
+	Heartbeat        time.Duration `split_words:"true" default:"15s" desc:"the longest silence on an event stream"`
+	WriteTimeout     time.Duration `split_words:"true" default:"30s" desc:"how long one write to a client may take before the client is cut off"`
 
 	LogLevel  slog.Level `split_words:"true" default:"info" desc:"debug, info, warn or error"`
 	LogFormat LogFormat  `split_words:"true" default:"text" desc:"text or json, on standard error"`

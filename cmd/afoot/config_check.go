@@ -17,6 +17,7 @@ func (c *Config) check() error {
 		{"WAIT_DEFAULT", c.WaitDefault},
 		{"WAIT_MAX", c.WaitMax},
 		{"KILL_GRACE", c.KillGrace},
+		{"RETAIN_AGE", c.RetainAge},
 		{"HEARTBEAT", c.Heartbeat},
 		{"WRITE_TIMEOUT", c.WriteTimeout},
 	} {

@@ -37,6 +37,7 @@ func TestConfigDefaults(t *testing.T) {
 	require.Equal(t, []time.Duration{30 * time.Second, 10 * time.Minute, 3 * time.Second, 15 * time.Second},
 		[]time.Duration{cfg.WaitDefault, cfg.WaitMax, cfg.KillGrace, cfg.Heartbeat})
 	require.Equal(t, Size(64<<20), cfg.OutputMaxBytes)
+	require.Equal(t, []any{Size(10 << 30), Count(1000), 24 * time.Hour}, []any{cfg.OutputTotalBytes, cfg.RetainCount, cfg.RetainAge})
 	require.Equal(t, Net("auto"), cfg.Net)
 	require.Nil(t, cfg.RunAs.User)
 	require.Equal(t, slog.LevelInfo, cfg.LogLevel)
@@ -101,6 +102,9 @@ func TestConfigGoodValues(t *testing.T) {
 		{"OUTPUT_MAX_BYTES", "65536", func(c *Config) any { return c.OutputMaxBytes }, Size(65536)},
 		{"OUTPUT_MAX_BYTES", "10MB", func(c *Config) any { return c.OutputMaxBytes }, Size(10_000_000)},
 		{"OUTPUT_MAX_BYTES", "1 GiB", func(c *Config) any { return c.OutputMaxBytes }, Size(1 << 30)},
+		{"OUTPUT_TOTAL_BYTES", "1GB", func(c *Config) any { return c.OutputTotalBytes }, Size(1_000_000_000)},
+		{"RETAIN_COUNT", "5", func(c *Config) any { return c.RetainCount }, Count(5)},
+		{"RETAIN_AGE", "168h", func(c *Config) any { return c.RetainAge }, 168 * time.Hour},
 		{"KILL_GRACE", "250ms", func(c *Config) any { return c.KillGrace }, 250 * time.Millisecond},
 		{"HOSTS", " a.example , ,b.example", func(c *Config) any { return c.Hosts }, []string{"a.example", "b.example"}},
 		{"ORIGINS", "https://a.example", func(c *Config) any { return c.Origins }, []string{"https://a.example"}},
@@ -161,7 +165,10 @@ func TestConfigBadValuesNameTheVariable(t *testing.T) {
 		{"ENV_FILE", "/no/such/file", "AFOOT_ENV_FILE"},
 		{"STATEDIR", "/s", "AFOOT_STATE_DIR"},
 		{"MAX_TASK", "1", "AFOOT_MAX_TASKS"},
-		{"OUTPUT_TOTAL_BYTES", "1GiB", "unknown variable AFOOT_OUTPUT_TOTAL_BYTES"},
+		{"OUTPUT_BYTES", "1GiB", "unknown variable AFOOT_OUTPUT_BYTES"},
+		{"OUTPUT_TOTAL_BYTES", "0", "AFOOT_OUTPUT_TOTAL_BYTES"},
+		{"RETAIN_COUNT", "0", "AFOOT_RETAIN_COUNT"},
+		{"RETAIN_AGE", "0s", "AFOOT_RETAIN_AGE"},
 	} {
 		t.Run(c.name+"="+c.value, func(t *testing.T) {
 			home(t)

@@ -75,6 +75,9 @@ func buildHouse(cfg *Config, log *slog.Logger) (h *house, err error) {
 		MaxTasks:            int(cfg.MaxTasks),
 		MaxAgentsPerSession: int(cfg.MaxAgentsPerSession),
 		TeardownTimeout:     cfg.teardown(),
+		RetainCount:         int(cfg.RetainCount),
+		RetainAge:           cfg.RetainAge,
+		Room:                h.room,
 		Logger:              log,
 	})
 	h.service.AttachController("api", registry.AllOwners())
@@ -145,7 +148,14 @@ func (h *house) openProducers(cfg *Config, log *slog.Logger) error {
 		return err
 	}
 	var err error
-	if h.store, err = output.NewStore(output.Config{Dir: dir, MaxBytes: int64(cfg.OutputMaxBytes), Logger: log}); err != nil {
+	h.store, err = output.NewStore(output.Config{
+		Dir:        dir,
+		MaxBytes:   int64(cfg.OutputMaxBytes),
+		TotalBytes: int64(cfg.OutputTotalBytes),
+		Full:       func() { h.service.MakeRoom() }, // nothing writes before it is there
+		Logger:     log,
+	})
+	if err != nil {
 		return err
 	}
 	if h.sink, err = output.NewSink(); err != nil {
@@ -167,6 +177,14 @@ func (h *house) openProducers(cfg *Config, log *slog.Logger) error {
 	h.net, _ = h.bash.Net()
 	if user := cfg.RunAs.User; user != nil {
 		log.Info("tasks run as another user", "uid", user.UID, "gid", user.GID)
+	}
+	return nil
+}
+
+// room says whether the output of one more task may be kept.
+func (h *house) room() error {
+	if err := h.store.Room(); err != nil {
+		return registry.Wrap(registry.CodeInsufficientStorage, err, "%s", err)
 	}
 	return nil
 }
