@@ -12,6 +12,8 @@ import (
 type census struct {
 	// turn holds the one token of who is passing over /proc.
 	turn chan struct{}
+	// told, if not nil, hears of each pass before those who asked for it do.
+	told func(p *pass)
 
 	mu   sync.Mutex
 	next *pass
@@ -20,6 +22,7 @@ type census struct {
 // pass is one look at everybody, by session.
 type pass struct {
 	done     chan struct{}
+	all      []stat
 	sessions map[int][]stat
 	err      error
 }
@@ -28,6 +31,12 @@ func (c *census) init() { c.turn = make(chan struct{}, 1) }
 
 // session lists all processes of one session, dead ones too.
 func (c *census) session(sid int) ([]stat, error) {
+	p := c.look()
+	return p.sessions[sid], p.err
+}
+
+// look gives a pass that began after it was asked for.
+func (c *census) look() *pass {
 	c.mu.Lock()
 	p := c.next
 	first := p == nil
@@ -40,7 +49,7 @@ func (c *census) session(sid int) ([]stat, error) {
 		c.take(p)
 	}
 	<-p.done
-	return p.sessions[sid], p.err
+	return p
 }
 
 func (c *census) take(p *pass) {
@@ -48,13 +57,20 @@ func (c *census) take(p *pass) {
 	c.mu.Lock()
 	c.next = nil // from here on it is too late to join
 	c.mu.Unlock()
-	p.sessions, p.err = scan()
+	p.all, p.err = scan()
+	p.sessions = make(map[int][]stat)
+	for _, s := range p.all {
+		p.sessions[s.session] = append(p.sessions[s.session], s)
+	}
+	if c.told != nil && p.err == nil {
+		c.told(p)
+	}
 	close(p.done)
 	<-c.turn
 }
 
 // scan reads everybody's stat. A process that ends meanwhile is left out.
-func scan() (map[int][]stat, error) {
+func scan() ([]stat, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
@@ -64,7 +80,7 @@ func scan() (map[int][]stat, error) {
 	if err != nil {
 		return nil, err
 	}
-	sessions := make(map[int][]stat)
+	all := make([]stat, 0, len(names))
 	var buf [1024]byte
 	// Backwards: the kernel lists by number, and who forks and exits all the time has
 	// the newest. A look has to come before the next one.
@@ -73,8 +89,8 @@ func scan() (map[int][]stat, error) {
 			continue
 		}
 		if s, ok := readStat(int(dir.Fd()), name, buf[:]); ok {
-			sessions[s.session] = append(sessions[s.session], s)
+			all = append(all, s)
 		}
 	}
-	return sessions, nil
+	return all, nil
 }

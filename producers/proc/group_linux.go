@@ -27,13 +27,16 @@ type group struct {
 	// one of them lives the number was never free, and the session is still ours.
 	known  []Member
 	looked bool
+	// released says that the tree is known to be empty.
+	released atomic.Bool
 }
 
-func newGroup(host *Host, sid, pidfd int, reaped *atomic.Bool) net {
+func newGroup(host *Host, sid, pidfd int, reaped *atomic.Bool) *group {
 	return &group{host: host, sid: sid, reaped: reaped, handle: pidfd}
 }
 
 func (g *group) release() {
+	g.released.Store(true)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.handle >= 0 {
@@ -63,41 +66,50 @@ func (g *group) group(sig syscall.Signal) (there, able bool) {
 // empty asks the kernel whether the leader's number names anything: as long as a
 // session or group has a member, even a dead one, it does. Setting the owner of a
 // descriptor is the one call that looks for just that, and it costs less than a
-// microsecond.
+// microsecond. The dead ones that are ours to reap are reaped first.
 func (g *group) empty() bool {
 	if !g.reaped.Load() {
 		return false
 	}
+	return g.released.Load() || g.nobody() || g.host.nets.sweep() > 0 && g.nobody()
+}
+
+func (g *group) nobody() bool {
 	_, err := unix.FcntlInt(g.host.null.Fd(), unix.F_SETOWN, g.sid)
 	return errors.Is(err, unix.ESRCH)
 }
 
 func (g *group) members() ([]Member, error) {
-	reaped := g.reaped.Load()
 	stats, err := g.host.procs.session(g.sid)
 	if err != nil {
 		return nil, err
 	}
+	return g.own(stats), nil
+}
+
+// own gives who is alive of a look at the session, if it is still ours.
+func (g *group) own(stats []stat) []Member {
+	reaped := g.reaped.Load()
 	there, _ := g.group(0)
 	members := make([]Member, 0, len(stats))
 	for _, s := range stats {
 		if reaped && !there && s.pid == g.sid {
-			return nil, nil // the number went to somebody else
+			return nil // the number went to somebody else
 		}
 		if !s.dead {
-			members = append(members, Member{PID: s.pid, start: s.start, group: s.group})
+			members = append(members, s.member())
 		}
 	}
 	if !reaped {
-		return members, nil
+		return members
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !there && g.looked && !overlap(g.known, members) {
-		return nil, nil
+		return nil
 	}
 	g.known, g.looked = members, true
-	return members, nil
+	return members
 }
 
 func overlap(a, b []Member) bool {

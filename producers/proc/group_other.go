@@ -11,7 +11,7 @@ import (
 // group is the net that knows the leader's process group.
 type group struct{ pgid int }
 
-func newGroup(_ *Host, pgid, _ int, _ *atomic.Bool) net { return &group{pgid: pgid} }
+func newGroup(_ *Host, pgid, _ int, _ *atomic.Bool) *group { return &group{pgid: pgid} }
 
 func (g *group) release() {}
 

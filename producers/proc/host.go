@@ -34,18 +34,27 @@ type Host struct {
 	clean   hygiene
 	procs   census
 	exits   watch
+	nets    nets
+	runAs   *User
 }
 
 // NewHost prepares clean children: signals that this program inherited as ignored
 // are handled (and dropped) from now on, since only then do children get the
-// default again, and inherited descriptors above 2 are closed on exec. It starts one
-// goroutine, which Close ends.
+// default again, and inherited descriptors above 2 are closed on exec. A program that
+// is not root becomes non-dumpable, so that its children can't read its memory and
+// environment. In all nets but "group" the program becomes the parent of orphans below
+// it, and they are reaped; who forks beside this package must not do so into a session
+// of its own without holding a pidfd (os/exec holds one). It starts goroutines, which
+// Close ends.
 func NewHost(config Config) (*Host, error) {
+	if config.RunAs != nil && os.Geteuid() != 0 {
+		return nil, errors.New("only root can run processes as another user")
+	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", os.DevNull, err)
 	}
-	host := &Host{logger: config.Logger, null: null, hurried: make(chan struct{})}
+	host := &Host{logger: config.Logger, null: null, hurried: make(chan struct{}), runAs: config.RunAs}
 	if host.logger == nil {
 		host.logger = slog.New(slog.DiscardHandler)
 	}
@@ -54,23 +63,18 @@ func NewHost(config Config) (*Host, error) {
 	}
 	host.procs.init()
 	host.clean.init()
+	if err := host.nets.init(host, config.Net); err != nil {
+		return nil, errors.Join(err, host.Close())
+	}
+	host.logger.Info("net chosen", "net", host.Net(), "reason", host.NetReason())
 	return host, nil
 }
 
 // Net names the net that is in use.
-func (h *Host) Net() string { return "group" }
+func (h *Host) Net() string { return h.nets.name }
 
 // NetReason says in words why a better net is not in use; "" for the best.
-func (h *Host) NetReason() string { return "" }
-
-// CanLimit says, in words for whoever asked for them, why memory or a number of
-// processes can't be limited here; nil if they can.
-func (h *Host) CanLimit(memory, pids bool) error {
-	if memory || pids {
-		return errors.New("limits need a control group for each task, and none can be made here")
-	}
-	return nil
-}
+func (h *Host) NetReason() string { return h.nets.reason }
 
 // Null is /dev/null, open for reading: a child's empty standard input.
 func (h *Host) Null() uintptr { return h.null.Fd() }
@@ -79,10 +83,12 @@ func (h *Host) Null() uintptr { return h.null.Fd() }
 // follows SIGTERM at once. It does not block and is idempotent.
 func (h *Host) Hurry() { h.hurry.Do(func() { close(h.hurried) }) }
 
-// Close gives back what NewHost took. Processes are not touched, but must have been
-// reaped.
+// Close gives back what NewHost took. Processes must have been reaped; none is
+// touched but orphans of which nobody can tell whose they are: they get SIGTERM, and
+// SIGKILL a second later.
 func (h *Host) Close() error {
+	err := h.nets.close()
 	h.exits.close()
 	h.clean.close()
-	return h.null.Close()
+	return errors.Join(err, h.null.Close())
 }

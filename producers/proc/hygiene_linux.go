@@ -20,6 +20,8 @@ type hygiene struct {
 	handled chan os.Signal
 	// blocked says that this program was started with signals blocked.
 	blocked bool
+	// protected says that the kernel spares this program when it lacks memory.
+	protected bool
 }
 
 func (h *hygiene) init() {
@@ -40,6 +42,11 @@ func (h *hygiene) init() {
 		signal.Notify(h.handled, signals...)
 	}
 	resetReserved()
+	score, _ := os.ReadFile("/proc/self/oom_score_adj")
+	h.protected = bytes.HasPrefix(score, []byte("-"))
+	if os.Geteuid() != 0 {
+		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // never fails
+	}
 }
 
 // resetReserved gives the default back to the signals that the C library keeps
@@ -61,8 +68,43 @@ func (h *hygiene) close() {
 	}
 }
 
-// fork is syscall.ForkExec with no signal blocked in the child.
-func (h *hygiene) fork(path string, args []string, attr *syscall.ProcAttr) (int, error) {
+// fork is syscall.ForkExec with no signal blocked in the child, which is nicer by
+// that much from its first instruction on, and no better protected from a lack of
+// memory than others are.
+func (h *hygiene) fork(path string, args []string, attr *syscall.ProcAttr, nice int) (pid int, err error) {
+	if nice == 0 {
+		pid, err = h.forkHere(path, args, attr)
+	} else {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			// A thread has a nice value of its own, and its child begins with it. Only root
+			// could go back, so the thread ends with this goroutine.
+			runtime.LockOSThread()
+			if err = benice(nice); err == nil {
+				pid, err = h.forkHere(path, args, attr)
+			}
+		}()
+		<-done
+	}
+	if err == nil && h.protected {
+		// It has been running for a moment. Who of it was born in that is protected too.
+		_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte("0"), 0)
+	}
+	return pid, err
+}
+
+// benice makes this thread nicer, as nice(1) does.
+func benice(by int) error {
+	now, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return os.NewSyscallError("getpriority", err)
+	}
+	const highest = 20 // the system call says 20 minus the nice value
+	return os.NewSyscallError("setpriority", unix.Setpriority(unix.PRIO_PROCESS, 0, min(highest-now+by, highest-1)))
+}
+
+func (h *hygiene) forkHere(path string, args []string, attr *syscall.ProcAttr) (int, error) {
 	if !h.blocked {
 		return syscall.ForkExec(path, args, attr)
 	}

@@ -11,6 +11,10 @@ func (*hygiene) init() {}
 
 func (*hygiene) close() {}
 
-func (*hygiene) fork(path string, args []string, attr *syscall.ProcAttr) (int, error) {
-	return syscall.ForkExec(path, args, attr)
+func (*hygiene) fork(path string, args []string, attr *syscall.ProcAttr, nice int) (int, error) {
+	pid, err := syscall.ForkExec(path, args, attr)
+	if err == nil && nice != 0 {
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, pid, nice)
+	}
+	return pid, err
 }

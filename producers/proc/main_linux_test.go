@@ -52,7 +52,12 @@ func bash() string {
 
 func newHost(t testing.TB) *Host {
 	t.Helper()
-	host, err := NewHost(Config{})
+	return newHostWith(t, os.Getenv("PROC_TEST_NET"))
+}
+
+func newHostWith(t testing.TB, net string) *Host {
+	t.Helper()
+	host, err := NewHost(Config{Net: net})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, host.Close()) })
 	return host

@@ -2,6 +2,14 @@ package proc
 
 import "syscall"
 
+// The nets by name, and the best of them that works.
+const (
+	netAuto      = "auto"
+	netCgroup    = "cgroup"
+	netSubreaper = "subreaper"
+	netGroup     = "group"
+)
+
 // Member is one live process of a tree. Its number and start time together name
 // it for as long as the machine runs.
 type Member struct {

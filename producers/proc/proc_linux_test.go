@@ -309,7 +309,7 @@ func TestStrangersAreNotSignalled(t *testing.T) {
 	stranger, out := start(t, host, `sleep 341 & echo $!; wait`)
 	child := pidLine(t, out)
 	reused := func(known []Member) *Tree {
-		g := newGroup(host, stranger.Pid(), -1, &stranger.reaped).(*group)
+		g := newGroup(host, stranger.Pid(), -1, &stranger.reaped)
 		g.known, g.looked = known, true
 		return &Tree{net: g, logger: host.logger}
 	}
@@ -339,11 +339,11 @@ func TestParseStat(t *testing.T) {
 		want stat
 		ok   bool
 	}{
-		{"5 (sh) S" + strings.Replace(tail, "%s", "1", 1), stat{5, 77, 88, 4711, false}, true},
-		{"5 (a) Z (b) R" + strings.Replace(tail, "%s", "1", 1), stat{5, 77, 88, 4711, false}, true},
-		{"5 (\n) Z" + strings.Replace(tail, "%s", "1", 1), stat{5, 77, 88, 4711, true}, true},
-		{"5 (sh) Z" + strings.Replace(tail, "%s", "3", 1), stat{5, 77, 88, 4711, false}, true},
-		{"5 (sh) X" + strings.Replace(tail, "%s", "1", 1), stat{5, 77, 88, 4711, true}, true},
+		{"5 (sh) S" + strings.Replace(tail, "%s", "1", 1), stat{5, 1, 77, 88, 4711, false}, true},
+		{"5 (a) Z (b) R" + strings.Replace(tail, "%s", "1", 1), stat{5, 1, 77, 88, 4711, false}, true},
+		{"5 (\n) Z" + strings.Replace(tail, "%s", "1", 1), stat{5, 1, 77, 88, 4711, true}, true},
+		{"5 (sh) Z" + strings.Replace(tail, "%s", "3", 1), stat{5, 1, 77, 88, 4711, false}, true},
+		{"5 (sh) X" + strings.Replace(tail, "%s", "1", 1), stat{5, 1, 77, 88, 4711, true}, true},
 		{"", stat{}, false},
 		{"5 (sh) S 1 2", stat{}, false},
 		{"5 sh S", stat{}, false},
@@ -365,7 +365,7 @@ func TestCensusIsSharedByManyWhoStop(t *testing.T) {
 		pidLine(t, out)
 		go func() {
 			defer func() { done <- struct{}{} }()
-			go p.Stop(50 * time.Millisecond)
+			p.Stop(50 * time.Millisecond)
 			p.Wait()
 			_, _ = p.Reap()
 			p.Tree().Stop(0)

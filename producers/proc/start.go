@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"sync"
 	"sync/atomic"
 	"syscall"
 )
@@ -32,7 +33,10 @@ type Process struct {
 	onExit func()
 	// exited is closed when the leader has.
 	exited chan struct{}
+	// reaped is set under taking, so that a signal to the leader's group can hold the
+	// number back.
 	reaped atomic.Bool
+	taking sync.Mutex
 	tree   *Tree
 }
 
@@ -40,19 +44,37 @@ type Process struct {
 // is the system's errno, and does not tell whether ENOENT or EACCES means the
 // directory or the program.
 func (h *Host) Start(spec Spec) (*Process, error) {
+	for again := false; ; again = true {
+		p, err := h.start(&spec)
+		if err == nil || again || !netsFault(err) {
+			return p, err
+		}
+	}
+}
+
+func (h *Host) start(spec *Spec) (*Process, error) {
+	place, err := h.nets.place(spec)
+	if err != nil {
+		return nil, err
+	}
 	pidfd := -1
 	attr := &syscall.ProcAttr{
 		Dir:   spec.Dir,
 		Env:   spec.Env,
 		Files: spec.Files,
-		Sys:   sysProcAttr(&pidfd),
+		Sys:   sysProcAttr(&pidfd, place),
 	}
-	pid, err := h.clean.fork(spec.Path, spec.Args, attr)
+	if h.runAs != nil {
+		attr.Sys.Credential = &syscall.Credential{Uid: h.runAs.UID, Gid: h.runAs.GID}
+	}
+	pid, err := h.clean.fork(spec.Path, spec.Args, attr, spec.Nice)
 	if err != nil {
+		h.nets.abandon(place)
 		return nil, err
 	}
 	p := &Process{host: h, pid: pid, onExit: spec.OnExit, exited: make(chan struct{})}
-	p.tree = &Tree{net: newGroup(h, pid, pidfd, &p.reaped), logger: h.logger, pid: pid, hurried: h.hurried}
+	p.tree = &Tree{logger: h.logger, pid: pid, hurried: h.hurried}
+	p.tree.net = h.nets.cast(place, newGroup(h, pid, pidfd, &p.reaped))
 	p.begin(pidfd)
 	return p, nil
 }
@@ -71,6 +93,8 @@ func (p *Process) Pid() int { return p.pid }
 // Signal signals the leader's process group, as ^C on a terminal does. It is an error
 // once the leader was reaped.
 func (p *Process) Signal(sig syscall.Signal) error {
+	p.taking.Lock()
+	defer p.taking.Unlock()
 	if p.reaped.Load() {
 		return syscall.ESRCH
 	}

@@ -12,15 +12,18 @@ import (
 
 // stat is what one process's /proc/PID/stat says.
 type stat struct {
-	pid, group, session int
+	pid, parent, group, session int
 	// start is in clock ticks since the machine began.
 	start uint64
 	dead  bool
 }
 
+func (s stat) member() Member { return Member{PID: s.pid, start: s.start, group: s.group} }
+
 // Positions in /proc/PID/stat, counted behind the command's bracket.
 const (
 	statState   = 0
+	statParent  = 1
 	statGroup   = 2
 	statSession = 3
 	statThreads = 17
@@ -59,6 +62,7 @@ func parseStat(line []byte) (stat, bool) {
 	}
 	s := stat{
 		pid:     number(pid),
+		parent:  number(fields[statParent]),
 		group:   number(fields[statGroup]),
 		session: number(fields[statSession]),
 		start:   uint64(number(fields[statStart])),

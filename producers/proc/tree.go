@@ -19,6 +19,9 @@ const (
 	blindLook = time.Second
 )
 
+// sealingLooks is how many looks after SIGKILL have to find nobody.
+const sealingLooks = 3
+
 // moreLooks is how often a tree is looked at beyond the patience when the kernel
 // says that somebody is there and a look finds nobody alive.
 const moreLooks = 20
@@ -67,9 +70,9 @@ func (t *Tree) stop(grace time.Duration, leaderExited <-chan struct{}) {
 		if err == nil && len(members) == 0 {
 			unseen++
 			switch {
-			case told == syscall.SIGKILL || t.net.empty():
+			case told == syscall.SIGKILL && unseen >= sealingLooks, t.net.empty():
 				return
-			case unseen > 1:
+			case unseen > 1 && told != syscall.SIGKILL:
 				tell(syscall.SIGKILL, nil)
 			}
 			sleep(shortestPause, nil, nil)
@@ -119,9 +122,11 @@ func sleep(pause time.Duration, leaderExited, hurried <-chan struct{}) (exited, 
 	}
 }
 
-// Left reports whether somebody of the tree is alive now. It is cheap when nobody is.
+// Left reports whether somebody is left of a tree whose leader was reaped. It is
+// cheap when nobody is.
 func (t *Tree) Left() bool {
 	if t.net.empty() {
+		t.net.release()
 		return false
 	}
 	members, err := t.net.members()

@@ -18,8 +18,12 @@ type platform struct {
 	pidfd int // -1 where the kernel has none
 }
 
-func sysProcAttr(pidfd *int) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true, PidFD: pidfd}
+func sysProcAttr(pidfd *int, place *place) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setsid: true, PidFD: pidfd}
+	if place != nil && place.dir >= 0 {
+		attr.UseCgroupFD, attr.CgroupFD = true, place.dir
+	}
+	return attr
 }
 
 // begin watches over the leader. Without a watch it costs a thread.
@@ -85,8 +89,11 @@ func (p *Process) peek() bool {
 // Reap takes the exit of the leader and gives its number back. Its descriptor goes
 // with the last of its tree. It is called once, after [Process.Wait].
 func (p *Process) Reap() (Exit, error) {
+	p.taking.Lock()
 	exit, err := reap(p.pid)
 	p.reaped.Store(true)
+	p.taking.Unlock()
+	p.host.nets.ended(p.pid)
 	if p.tree.net.empty() {
 		p.tree.net.release()
 	}

@@ -17,7 +17,7 @@ func (*watch) init() error { return nil }
 
 func (*watch) close() {}
 
-func sysProcAttr(*int) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+func sysProcAttr(*int, *place) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // begin waits for the leader.
 func (p *Process) begin(int) {

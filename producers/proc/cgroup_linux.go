@@ -1,0 +1,211 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroup is the net that knows a tree by its control group, which no process leaves
+// by itself. Only a process that may write to another group moves there (one of root,
+// or of the daemon's own user where groups were delegated to that). Of those the
+// leader's session is still seen, once everybody else is gone.
+type cgroup struct {
+	*group
+	groups *cgroups
+
+	mu sync.Mutex
+	// seq names the group; 0: it was given back.
+	seq uint64
+	// spoiled ones are not used again.
+	spoiled bool
+}
+
+// state reads cgroup.events. Nobody there for an empty group is final: processes are
+// born beside others only.
+func (c *cgroup) state() (seq uint64, empty bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seq == 0 {
+		return 0, true
+	}
+	fd, err := c.groups.openAt(groupName(c.seq)+"/cgroup.events", unix.O_RDONLY)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV):
+		return 0, true // removed by somebody, and so empty
+	case err != nil:
+		return c.seq, c.vanishLocked()
+	}
+	var buf [128]byte
+	n, err := unix.Read(fd, buf[:])
+	_ = unix.Close(fd)
+	switch events := string(buf[:max(n, 0)]); {
+	case errors.Is(err, unix.ENODEV):
+		return 0, true
+	case strings.Contains(events, "populated 0"):
+		// Who froze it would freeze the next one too.
+		c.spoiled = c.spoiled || events != quietGroup
+		return c.seq, true
+	}
+	return c.seq, false
+}
+
+// vanishLocked removes the group if it is empty; that takes no descriptor.
+func (c *cgroup) vanishLocked() bool {
+	if unix.Rmdir(filepath.Join(c.groups.dir(), groupName(c.seq))) != nil {
+		return false
+	}
+	c.seq = 0
+	return true
+}
+
+func (c *cgroup) empty() bool {
+	if seq, empty := c.state(); seq != 0 {
+		return empty && (!c.reaped.Load() || c.group.empty())
+	}
+	return !c.reaped.Load() || c.group.empty()
+}
+
+func (c *cgroup) release() {
+	c.group.release()
+	seq, empty := c.state()
+	if seq == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seq != seq {
+		return
+	}
+	c.groups.giveBack(seq, empty && !c.spoiled && c.groups.flat(seq))
+	c.seq = 0
+}
+
+// flat tells that a group has none below it.
+func (c *cgroups) flat(seq uint64) bool {
+	var stat unix.Stat_t
+	err := unix.Fstatat(int(c.lock.Fd()), groupName(seq), &stat, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && stat.Nlink == 2
+}
+
+func (c *cgroup) current() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seq
+}
+
+func (c *cgroup) members() ([]Member, error) {
+	seq := c.current()
+	if seq != 0 {
+		members, err := c.groups.members(groupName(seq))
+		if err != nil || len(members) > 0 {
+			return members, err
+		}
+	}
+	if !c.reaped.Load() || c.group.empty() {
+		return nil, nil
+	}
+	return c.group.members()
+}
+
+// signal reaches the whole group with SIGKILL, also who is being born into it.
+func (c *cgroup) signal(sig syscall.Signal, members []Member) {
+	if sig == syscall.SIGKILL {
+		c.kill()
+	}
+	c.group.signal(sig, members)
+}
+
+// kill kills the whole group. The kernel would do the same to who is born into it
+// from another group later on, so it is not used again. Older kernels have no such
+// file; there each member is signalled alone.
+func (c *cgroup) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seq == 0 {
+		return
+	}
+	c.spoiled = true
+	if fd, err := c.groups.openAt(groupName(c.seq)+"/cgroup.kill", unix.O_WRONLY); err == nil {
+		_, _ = unix.Write(fd, []byte("1"))
+		_ = unix.Close(fd)
+	}
+}
+
+// members lists who lives in a group and in those below it.
+func (c *cgroups) members(name string) (members []Member, err error) {
+	procs, err := os.ReadFile(filepath.Join(c.dir(), name, "cgroup.procs"))
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV):
+		return nil, nil // removed, and so empty
+	case err != nil && !errors.Is(err, unix.EOPNOTSUPP): // of threads: a group above names them
+		return nil, err
+	}
+	for field := range strings.FieldsSeq(string(procs)) {
+		pid, err := strconv.Atoi(field)
+		if err != nil || pid == 0 { // of a PID namespace that can't be seen from here
+			continue
+		}
+		member, ok, err := c.member(pid, name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			members = append(members, member)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(c.dir(), name))
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			below, err := c.members(filepath.Join(name, entry.Name()))
+			if err != nil {
+				return nil, err
+			}
+			members = append(members, below...)
+		}
+	}
+	return members, nil
+}
+
+// member proves that a process is in a group, and when it was started. One that is
+// gone meanwhile, or another of that number, is no member.
+func (c *cgroups) member(pid int, name string) (Member, bool, error) {
+	dir, err := unix.Open("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return Member{}, false, nil
+	}
+	if err != nil {
+		return Member{}, false, os.NewSyscallError("open", err)
+	}
+	defer func() { _ = unix.Close(dir) }()
+	var buf [4096]byte
+	s, ok := readStat(dir, ".", buf[:])
+	if !ok || s.dead {
+		return Member{}, false, nil
+	}
+	fd, err := unix.Openat(dir, "cgroup", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return Member{}, false, nil //nolint:nilerr // it is gone
+	}
+	n, err := unix.Read(fd, buf[:])
+	_ = unix.Close(fd)
+	if err != nil {
+		return Member{}, false, nil //nolint:nilerr // it is gone
+	}
+	full := bytes.TrimSuffix([]byte(c.home.name), []byte("/"))
+	full = append(append(append(full, '/'), c.base...), '/')
+	full = append(full, name...)
+	in, ok := unifiedName(string(buf[:n]))
+	rest, below := strings.CutPrefix(in, string(full))
+	return s.member(), ok && below && (rest == "" || rest[0] == '/'), nil
+}
