@@ -67,6 +67,8 @@ func TestConformance(t *testing.T) {
 		{"GET", "/tasks/bash-1/output", ""},
 		{"POST", "/tasks/bash-1/ack", `{"nextOffset":0}`},
 		{"POST", "/tasks/bash-1/input", `{"data":"x"}`},
+		{"POST", "/tasks/bash-1/signal", `{"signal":"INT"}`},
+		{"GET", "/tasks/bash-1/events", ""},
 		{"GET", "/tasks/bash-1/log", ""},
 		{"GET", "/events", ""},
 		{"POST", "/agents", "{}"},
@@ -114,7 +116,7 @@ func TestConformance(t *testing.T) {
 	}
 
 	// What goes well, and what each call alone refuses.
-	w.call("POST", "/tasks", `{"kind":"bash","command":"x","label":"l","outputLimitBytes":100,"workdir":"/","env":{"A":"b"},"timeoutMs":5,"stdin":"null","streams":"merged","leftovers":"keep"}`, "Idempotency-Key", "k").ok(201)
+	w.call("POST", "/tasks", `{"kind":"bash","command":"x","label":"l","outputLimitBytes":100,"workdir":"/","env":{"A":"b"},"timeoutMs":5,"stdin":"null","streams":"merged","leftovers":"keep","nice":19,"memoryMaxBytes":1048576,"pidsMax":5}`, "Idempotency-Key", "k").ok(201)
 	w.call("POST", "/tasks", `{"kind":"bash","command":"y"}`, "Idempotency-Key", "k2").ok(201)
 	w.call("POST", "/tasks", `{"kind":"bash","command":"y"}`, "Idempotency-Key", "k2").ok(200)
 	w.call("POST", "/tasks", `{"kind":"bash","command":"y"}`, "Idempotency-Key", "k").ok(422)
@@ -142,7 +144,23 @@ func TestConformance(t *testing.T) {
 	w.call("HEAD", "/tasks/bash-2/output", "").ok(200)
 	w.call("POST", "/tasks/bash-2/ack", `{"nextOffset":10}`).ok(204)
 	w.call("POST", "/tasks/bash-2/ack", `{"nextOffset":11}`).ok(409)
+	w.get("/tasks/bash-2/output?offset=0&view=plain&stream=stdout").ok(200)
 	w.call("POST", "/tasks/bash-1/input", `{"data":"x","close":true}`).ok(409)
+	w.call("POST", "/tasks/bash-2/signal", `{"signal":"INT"}`).ok(409)
+	whole := nobody.start(registrytest.Script{
+		Split:  true,
+		Signal: func(*registrytest.Work, string) error { return nil },
+		Input: func(_ ctx, _ *registrytest.Work, data []byte, last bool) (registry.InputResult, error) {
+			return registry.InputResult{Written: len(data), Closed: last}, nil
+		},
+	})
+	w.call("POST", "/tasks/"+string(whole.ID)+"/input", `{"dataBase64":"eA==","close":true}`).ok(200)
+	w.call("POST", "/tasks/"+string(whole.ID)+"/signal", `{"signal":"INT"}`).ok(204)
+	w.get("/tasks/" + string(whole.ID) + "/output").ok(200)
+	w.get("/tasks/" + string(whole.ID) + "/output?stream=stderr").ok(200)
+	w.get("/tasks/bash-2/events?offset=3").ok(200)
+	w.get("/tasks/bash-2/events", "Last-Event-ID", "x").ok(200)
+	w.call("HEAD", "/tasks/bash-2/events", "").ok(200)
 	w.get("/tasks/bash-2/log").ok(200)
 	w.call("HEAD", "/tasks/bash-2/log", "").ok(200)
 	w.get("/tasks/bash-2/log?follow=true").ok(200)
@@ -175,10 +193,12 @@ func TestConformance(t *testing.T) {
 	w.subscribe("?observe=true")
 	w.subscribe("?agent=default", "Last-Event-ID", "nonsense")
 	w.get("/events").ok(429)
+	w.get("/tasks/bash-2/events").ok(429)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	w.is.NoError(w.hub.Close(ctx, "shutdown"))
 	w.get("/events").ok(503)
+	w.get("/tasks/bash-2/events").ok(503)
 	w.jobs.Retire()
 	w.is.NoError(w.service.Close(ctx))
 	w.call("POST", "/tasks", w.body(registrytest.Script{})).ok(503)

@@ -64,7 +64,7 @@ func (d *described) holds(x exchange) (what string, err error) {
 	options := &openapi3filter.Options{
 		AuthenticationFunc:    openapi3filter.NoopAuthenticationFunc,
 		IncludeResponseStatus: true,
-		ExcludeResponseBody:   head || x.body == nil || x.status == http.StatusNoContent,
+		ExcludeResponseBody:   head || x.body == nil || strings.HasPrefix(x.header.Get("Content-Type"), "text/event-stream") || x.status == http.StatusNoContent,
 	}
 	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route, Options: options}
 	// A number that no 64 bits hold is clamped; the validator can't know it.

@@ -32,8 +32,13 @@ type event struct{ id, kind, data string }
 
 func (w *world) subscribe(query string, headers ...string) *stream {
 	w.t.Helper()
+	return w.listen("/events"+query, headers...)
+}
+
+func (w *world) listen(path string, headers ...string) *stream {
+	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	r := w.request(ctx, http.MethodGet, "/events"+query, "", headers...)
+	r := w.request(ctx, http.MethodGet, path, "", headers...)
 	res, err := w.server.Client().Do(r)
 	w.is.NoError(err)
 	w.check(exchange{request: r, status: res.StatusCode, header: res.Header})

@@ -140,11 +140,11 @@ func TestRefusedKill(t *testing.T) {
 	w.is.False(s.Reported)
 }
 
-func TestInput(t *testing.T) {
+func TestInputThatIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.start(registrytest.Script{})
 	w.ended("a")
-	for _, c := range []struct{ id, says string }{{"bash-1", "closed"}, {"bash-2", "[status: completed, exit code: 0]"}} {
+	for _, c := range []struct{ id, says string }{{"bash-1", "running"}, {"bash-2", "completed"}} {
 		for _, body := range []string{`{"data":"x"}`, `{"data":""}`, `{"dataBase64":"eA=="}`, `{"close":true}`, `{"data":"x","close":true}`} {
 			p := w.call(http.MethodPost, "/tasks/"+c.id+"/input", body).refused(http.StatusConflict, "conflict")
 			w.is.Contains(p.Detail, c.says)

@@ -79,7 +79,9 @@ func newWorld(t *testing.T, change ...func(*setup)) *world {
 	s.api.Authority, s.api.Hub, s.api.Counts = w.authority, w.hub, w.service.Counts
 	a, err := api.New(s.api)
 	w.is.NoError(err)
-	w.server = httptest.NewServer(a.Handler())
+	w.server = httptest.NewUnstartedServer(a.Handler())
+	w.server.Config.ConnContext = api.ConnContext
+	w.server.Start()
 	w.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead | auth.TasksWrite}, time.Hour)
 	t.Cleanup(func() {
 		w.jobs.Retire()
