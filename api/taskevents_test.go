@@ -219,7 +219,7 @@ func TestTaskEventsEndBeforeTheirTime(t *testing.T) {
 		s.ends()
 	}
 	short := *w
-	short.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead}, 300*time.Millisecond)
+	short.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead}, time.Second)
 	bye(short.listen("/tasks/bash-1/events"), sse.ByeTokenExpired)
 	s := w.listen("/tasks/bash-1/events")
 	expects[wire.Snapshot](s, "status")

@@ -31,8 +31,12 @@ func FuzzFit(f *testing.F) {
 		free.OutputLimitBytes = 0
 		read := registry.Read{Text: text, Skipped: skipped, Snapshot: s}
 		whole := registry.Read{Text: text, Skipped: skipped, Snapshot: free}
+		second := &registry.Piece{Text: detail, Skipped: skipped / 2}
+		both, bothWhole := read, whole
+		both.Stderr, bothWhole.Stderr = second, second
 		for _, c := range []struct{ name, bounded, free string }{
 			{"read", render.Read(read), render.Read(whole)},
+			{"read of both", render.Read(both), render.Read(bothWhole)},
 			{"notice", render.Notice(s), render.Notice(free)},
 			{"kill", render.Kill(registry.KillAlreadyFinished, s), render.Kill(registry.KillAlreadyFinished, free)},
 			{"started", render.Started(s), render.Started(free)},

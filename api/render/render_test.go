@@ -55,6 +55,9 @@ func TestTexts(t *testing.T) {
 	read := func(text string, skipped int64) string {
 		return render.Read(registry.Read{Text: text, Skipped: skipped, Snapshot: ended})
 	}
+	both := func(text, second string, skipped int64) string {
+		return render.Read(registry.Read{Text: text, Snapshot: ended, Stderr: &registry.Piece{Text: second, Skipped: skipped}})
+	}
 	for _, c := range []struct{ name, got, want string }{
 		{"status", render.StatusLine(running), "[status: running]"},
 		{"status with detail", render.StatusLine(ended), "[status: completed, exit code: 0]"},
@@ -64,6 +67,13 @@ func TestTexts(t *testing.T) {
 		{"read of a newline", read("\n", 0), "\n[status: completed, exit code: 0]"},
 		{"empty read", read("", 0), "(no new output)\n[status: completed, exit code: 0]"},
 		{"read behind dropped bytes", read("hi\n", 12), "[12 bytes of older output were dropped]\nhi\n[status: completed, exit code: 0]"},
+		{"read of both streams", both("out", "err\n", 0), "out\n[stderr]\nerr\n[status: completed, exit code: 0]"},
+		{"read of both streams, whole lines", both("out\n", "err", 0), "out\n[stderr]\nerr\n[status: completed, exit code: 0]"},
+		{"read of the second stream alone", both("", "err\n", 0), "[stderr]\nerr\n[status: completed, exit code: 0]"},
+		{"read of the first stream alone", both("out\n", "", 0), "out\n[status: completed, exit code: 0]"},
+		{"read of two empty streams", both("", "", 0), "(no new output)\n[status: completed, exit code: 0]"},
+		{"second stream behind dropped bytes", both("out\n", "err", 7), "out\n[stderr]\n[7 bytes of older output were dropped]\nerr\n[status: completed, exit code: 0]"},
+		{"second stream all dropped", both("", "", 7), "[stderr]\n[7 bytes of older output were dropped]\n[status: completed, exit code: 0]"},
 		{"empty list", render.List(nil), "(no background tasks)"},
 		{"list", render.List([]registry.Snapshot{running, ended}), "bash-1 [bash] running — sleep 9\nbash-2 [bash] completed — make"},
 		{"kill", render.Kill(registry.KillRequested, running), "requested cancellation of task bash-1"},
@@ -105,6 +115,7 @@ func TestGolden(t *testing.T) {
 			show("read", limit, render.Read(registry.Read{Text: body, Snapshot: running}))
 			show("read line", limit, render.Read(registry.Read{Text: body + "\n", Snapshot: ended}))
 			show("read dropped", limit, render.Read(registry.Read{Text: body, Skipped: 1234, Snapshot: running}))
+			show("read both", limit, render.Read(registry.Read{Text: body[:len(body)/2], Snapshot: running, Stderr: &registry.Piece{Text: body[len(body)/2:] + "\n", Skipped: 7}}))
 			show("read nothing", limit, render.Read(registry.Read{Snapshot: running}))
 			show("notice", limit, render.Notice(ended))
 			show("kill", limit, render.Kill(registry.KillRequested, running))
