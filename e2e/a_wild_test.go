@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,46 +18,57 @@ import (
 type wild struct {
 	name, command string
 	first         int
+	// traceless ones have left everything that tells whose they are before anybody could
+	// look. A cgroup knows them; a subreaper only if there is one tree, and at its end.
+	traceless bool
 
 	lengths []string
+}
+
+// traced leaves out what a net can't know.
+func traced(net string, rows []wild) []wild {
+	if net == "cgroup" {
+		return rows
+	}
+	return slices.DeleteFunc(rows, func(row wild) bool { return row.traceless })
 }
 
 // wilds are trees whose leader lives.
 func wilds() []wild {
 	return []wild{
-		{"own sessions", `setsid sleep {0} & setsid bash -c "setsid sleep {1} & wait" & wait`, 2, nil},
-		{"without environment", `env -i setsid -f sleep {0}; exec sleep {1}`, 2, nil},
-		{"forked three times", `(env -i setsid -f setsid -f setsid -f sleep {0} >/dev/null 2>&1 &); sleep {1}; true`, 2, nil},
-		{"daemon by the book", `setsid bash -c 'cd /; exec </dev/null >/dev/null 2>&1; umask 0; (setsid sleep {0} &) ; exit 0'; sleep {1}; true`, 2, nil},
-		{"nohup and disowned", `nohup setsid sleep {0} >/dev/null 2>&1 & disown; nohup bash -c 'sleep {1}; true' & disown; sleep {2}; true`, 3, nil},
-		{"coprocess", `coproc env -i setsid sleep {0}; sleep {1}; true`, 2, nil},
-		{"process substitutions", `exec 3> >(setsid sleep {0}); cat <(env -i setsid sleep {1}) >/dev/null`, 2, nil},
-		{"substituted command", `x=$(setsid sleep {0}); echo "$x"`, 1, nil},
-		{"deaf in its own session", `setsid bash -c 'trap "" TERM; sleep {0}; sleep {1}' & sleep {2} & wait`, 2, nil},
-		{"jobs with groups", `set -m; sleep {0} & sleep {1} | cat & setsid sleep {2} & wait`, 3, nil},
-		{"stopped", `sleep {0} & kill -STOP $!; setsid bash -c 'sleep {1} & kill -STOP $$; wait' & sleep {2} & wait`, 3, nil},
-		{"stopped leader", `setsid sleep {0} & sleep {1} & kill -STOP $!; kill -STOP $$; true`, 2, nil},
-		{"stopped and deaf", `setsid bash -c 'trap "" TERM CONT; sleep {0} & kill -STOP $$; wait' & sleep {1}; true`, 2, nil},
-		{"born in a trap", `trap 'env -i setsid -f sleep {1}; exit 0' TERM; sleep {0} & wait`, 1, nil},
-		{"born in many traps", `for i in 1 2 3; do setsid bash -c 'trap "env -i setsid -f sleep {1}; setsid sleep {2} & " TERM; while :; do sleep 0.05; done' & done; sleep {0} & wait`, 1, nil},
-		{"phoenix", `setsid bash -c 'f() { trap "setsid -f bash -c \"trap : TERM; sleep {1}; sleep {2}\"" TERM; while :; do sleep 0.07; done; }; f' & sleep {0}; true`, 1, nil},
-		{"leader gone first", `trap 'exit 0' TERM; setsid bash -c 'trap "" TERM; exec sleep {0}' & sleep {1} & wait`, 2, nil},
-		{"closed everything", `setsid bash -c 'exec <&- >&- 2>&-; sleep {0}; true' & exec <&- >&- 2>&-; sleep {1}; true`, 2, nil},
-		{"another name", `setsid bash -c 'exec -a "[kworker/0:0]" sleep {0}' & sleep {1}; true`, 1, nil},
+		{"own sessions", `setsid sleep {0} & setsid bash -c "setsid sleep {1} & wait" & wait`, 2, false, nil},
+		{"without environment", `env -i setsid -f sleep {0}; exec sleep {1}`, 2, false, nil},
+		{"forked three times", `(env -i setsid -f setsid -f setsid -f sleep {0} >/dev/null 2>&1 &); sleep {1}; true`, 2, true, nil},
+		{"daemon by the book", `setsid bash -c 'cd /; exec </dev/null >/dev/null 2>&1; umask 0; (setsid sleep {0} &) ; exit 0'; sleep {1}; true`, 2, false, nil},
+		{"nohup and disowned", `nohup setsid sleep {0} >/dev/null 2>&1 & disown; nohup bash -c 'sleep {1}; true' & disown; sleep {2}; true`, 3, false, nil},
+		{"coprocess", `coproc env -i setsid sleep {0}; sleep {1}; true`, 2, false, nil},
+		{"process substitutions", `exec 3> >(setsid sleep {0}); cat <(env -i setsid sleep {1}) >/dev/null`, 2, false, nil},
+		{"substituted command", `x=$(setsid sleep {0}); echo "$x"`, 1, false, nil},
+		{"deaf in its own session", `setsid bash -c 'trap "" TERM; sleep {0}; sleep {2}' & sleep {1} & wait`, 2, false, nil},
+		{"jobs with groups", `set -m; sleep {0} & sleep {1} | cat & setsid sleep {2} & wait`, 3, false, nil},
+		{"stopped", `sleep {0} & until grep -qa ^sleep /proc/$!/cmdline; do sleep .01; done; kill -STOP $!; setsid bash -c 'sleep {1} & kill -STOP $$; wait' & sleep {2} & wait`, 3, false, nil},
+		{"stopped leader", `setsid sleep {0} & sleep {1} & until grep -qa ^sleep /proc/$!/cmdline; do sleep .01; done; kill -STOP $!; kill -STOP $$; true`, 2, false, nil},
+		{"stopped and deaf", `setsid bash -c 'trap "" TERM CONT; sleep {0} & kill -STOP $$; wait' & sleep {1}; true`, 2, false, nil},
+		{"born in a trap", `trap 'env -i setsid -f sleep {1}; exit 0' TERM; sleep {0} & wait`, 1, false, nil},
+		{"born in many traps", `for i in 1 2 3; do setsid bash -c 'trap "env -i setsid -f sleep {1}; setsid sleep {2} & " TERM; while :; do sleep 0.05; done' & done; sleep {0} & wait`, 1, false, nil},
+		{"phoenix", `setsid bash -c 'f() { trap "setsid -f bash -c \"trap : TERM; sleep {1}; sleep {2}\"" TERM; while :; do sleep 0.07; done; }; f' & sleep {0}; true`, 1, false, nil},
+		{"leader gone first", `trap 'exit 0' TERM; setsid bash -c 'trap "" TERM; exec sleep {0}' & sleep {1} & wait`, 2, false, nil},
+		{"closed everything", `setsid bash -c 'exec <&- >&- 2>&-; sleep {0}; true' & exec <&- >&- 2>&-; sleep {1}; true`, 2, false, nil},
+		{"another name", `setsid bash -c 'exec -a "[kworker/0:0]" sleep {0}' & sleep {1}; true`, 1, false, nil},
 	}
 }
 
 // leavers are those whose leader ends at once.
 func leavers() []wild {
 	return []wild{
-		{"subshell", `(setsid sleep {0} >/dev/null 2>&1 &); echo up`, 1, nil},
-		{"without environment", `env -i setsid -f sleep {0} >/dev/null 2>&1; echo up`, 1, nil},
-		{"holds the output", `env -i setsid -f sleep {0}; echo up`, 1, nil},
-		{"nohup", `nohup setsid sleep {0} >/dev/null 2>&1 & disown; echo up`, 1, nil},
-		{"coprocess", `coproc setsid sleep {0} 2>/dev/null; echo up`, 1, nil},
-		{"substitution", `exec 3> >(exec setsid sleep {0} >/dev/null 2>&1); echo up`, 1, nil},
-		{"two", `setsid -f sleep {0} >/dev/null 2>&1; sleep {1} >/dev/null 2>&1 & echo up`, 2, nil},
-		{"stopped", `setsid sleep {0} >/dev/null 2>&1 & echo up; exec bash -c 'kill -STOP '$!`, 1, nil},
+		{"subshell", `(setsid sleep {0} >/dev/null 2>&1 &); echo up`, 1, false, nil},
+		{"without environment", `env -i setsid -f sleep {0} >/dev/null 2>&1; echo up`, 1, true, nil},
+		{"holds the output", `env -i setsid -f sleep {0}; echo up`, 1, false, nil},
+		{"nohup", `nohup setsid sleep {0} >/dev/null 2>&1 & disown; echo up`, 1, false, nil},
+		{"coprocess", `coproc setsid sleep {0} 2>/dev/null; echo up`, 1, false, nil},
+		{"substitution", `exec 3> >(exec setsid sleep {0} >/dev/null 2>&1); echo up`, 1, false, nil},
+		{"two", `setsid -f sleep {0} >/dev/null 2>&1; sleep {1} >/dev/null 2>&1 & echo up`, 2, false, nil},
+		{"stopped", `setsid sleep {0} >/dev/null 2>&1 & until grep -qa ^sleep /proc/$!/cmdline; do sleep .01; done; echo up; exec bash -c 'kill -STOP '$!`, 1, false, nil},
 	}
 }
 
@@ -97,7 +109,7 @@ func TestA6WildTreesEndByKill(t *testing.T) {
 			net := inNet(t, name)
 			d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
 			c := d.as("a6")
-			rows := wilds()
+			rows := traced(name, wilds())
 			started := c.begin(t, rows)
 			asked := time.Now()
 			for _, id := range started {
@@ -123,7 +135,7 @@ func TestA6WildTreesEndByDisposal(t *testing.T) {
 			net := inNet(t, name)
 			d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
 			session := d.as("a6")
-			rows, left := wilds(), leavers()
+			rows, left := traced(name, wilds()), traced(name, leavers())
 			agent := session.open(t, fields{})
 			agent.begin(t, append(rows, left...))
 			begun := time.Now()
@@ -162,7 +174,7 @@ func TestA6WildTreesEndByTimeout(t *testing.T) {
 			d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
 			c := d.as("a6")
 			var rows []wild
-			for _, row := range wilds() {
+			for _, row := range traced(name, wilds()) {
 				length := odd(t)
 				row.lengths = []string{length}
 				for n := range 5 {
@@ -191,7 +203,7 @@ func TestA11WildLeftovers(t *testing.T) {
 			net := inNet(t, name)
 			d := serve(t, net, "AFOOT_MAX_TASKS_PER_OWNER=40")
 			c := d.as("a11")
-			rows := leavers()
+			rows := traced(name, leavers())
 			started := c.begin(t, rows)
 			for i, id := range started {
 				row := rows[i]
@@ -245,6 +257,30 @@ func TestA11WildLeftovers(t *testing.T) {
 	}
 }
 
+// Where only the order of births tells whose somebody is, one tree is enough.
+func TestA6TracelessBesideNobody(t *testing.T) {
+	t.Parallel()
+	for _, name := range wideNets {
+		t.Run(name, func(t *testing.T) {
+			net := inNet(t, name)
+			for _, row := range append(wilds(), leavers()...) {
+				if !row.traceless {
+					continue
+				}
+				d := serve(t, net)
+				c := d.as("a6")
+				rows := []wild{row}
+				id := c.begin(t, rows)[0]
+				c.kill(t, id)
+				s, _ := c.finish(t, id)
+				require.NotContains(t, s.Detail, "orphan")
+				eventually(t, grace+time.Second, row.name+" has gone", func() bool { return len(saying(rows[0].lengths[0])) == 0 })
+				d.stop()
+			}
+		})
+	}
+}
+
 // A tree in a group that it made below its own belongs to the task all the same, and
 // nothing of it stays.
 func TestA6NestedControlGroups(t *testing.T) {
@@ -269,7 +305,7 @@ echo "$g"; `
 		"disposal": {"wait", func(t *testing.T, c *client, _ string) {
 			require.Equal(t, http.StatusNoContent, session.do(t, http.MethodDelete, "/agents/"+c.agent, nil).status)
 		}},
-		"by itself": {`echo 1 >"$g/one/cgroup.kill"; wait`, func(t *testing.T, c *client, id string) {
+		"by itself": {`until grep -q . "$g/one/two/cgroup.procs"; do sleep .01; done; echo 1 >"$g/one/cgroup.kill"; wait`, func(t *testing.T, c *client, id string) {
 			s, _ := c.finish(t, id)
 			require.Equal(t, "completed", s.Status)
 		}},

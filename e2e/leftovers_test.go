@@ -28,8 +28,8 @@ func TestA1LeftoversAreStopped(t *testing.T) {
 				{`(trap "" TERM; sleep {0}; sleep {0}) >/dev/null 2>&1 & echo up; exit 4`, 4, true, false},
 				{`sleep {0} & kill -STOP $!; echo up`, 0, false, false},
 				{`setsid sleep {0} & echo up`, 0, false, true},
-				{`env -i setsid -f sleep {0} >/dev/null 2>&1; echo up`, 0, false, true},
-				{`env -i setsid -f bash -c 'trap "" TERM; sleep {0}; sleep {0}' >/dev/null 2>&1; echo up`, 0, true, true},
+				{`env -i setsid -f sleep {0}; echo up`, 0, false, true},
+				{`env -i setsid -f bash -c 'trap "" TERM; sleep {0}; sleep {0}'; echo up`, 0, true, true},
 				{`echo up; exit 5`, 5, false, false},
 			}
 			for _, row := range rows {

@@ -62,7 +62,7 @@ var repertoire = []script{
 	{name: "leaves a deaf one", text: `(trap "" TERM; sleep M; sleep M) >/dev/null 2>&1 & P up; exit 6`},
 	{name: "leaves one that prints", text: `while :; do echo late; sleep 0.02; done & P up`, echoes: true},
 	{name: "own sessions", text: `setsid sleep M & setsid bash -c 'trap "" TERM; setsid sleep M; sleep M' & P up; wait`, lives: true, wide: true},
-	{name: "leaves without environment", text: `env -i setsid -f setsid -f sleep M >/dev/null 2>&1; P up`, wide: true},
+	{name: "leaves without environment", text: `env -i setsid -f setsid -f sleep M; P up`, wide: true},
 	{name: "born at the stop", text: `trap 'env -i setsid -f sleep M; exit 0' TERM; P up; sleep M & wait`, lives: true, wide: true},
 	{name: "dies", text: `P up; kill -9 $$`},
 	{name: "stopped", text: `sleep M & P up; kill -STOP $!; kill -STOP $$; true`, lives: true},

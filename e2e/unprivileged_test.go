@@ -83,11 +83,11 @@ func TestUnprivilegedDaemon(t *testing.T) {
 
 			text = c.do(t, http.MethodPost, "/tasks", startBody("true", fields{"nice": -5})).refused(t, http.StatusBadRequest, "invalid")
 			require.Contains(t, text, "nice")
-			_, text = c.finish(t, c.start(t, `nice`, fields{"nice": 11}).ID)
-			require.Equal(t, "11\n", text)
+			_, text = c.finish(t, c.start(t, `nice`, fields{"nice": 19}).ID)
+			require.Equal(t, "19\n", text)
 
 			if d.net(t) != "group" {
-				rows := wilds()
+				rows := traced(d.net(t), wilds())
 				started := c.begin(t, rows)
 				for _, id := range started {
 					c.kill(t, id)
