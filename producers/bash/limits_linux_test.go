@@ -79,7 +79,9 @@ func TestMemoryAndProcessesAreLimited(t *testing.T) {
 		t.Skipf("no limits to be had: %v", err)
 	}
 	task := stand.start(fields{"command": "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}", "memoryMaxBytes": 32 << 20})
-	require.Equal(t, registry.StatusKilled, task.end().Status)
+	o := task.end()
+	require.Equal(t, registry.StatusKilled, o.Status)
+	require.Equal(t, "signal: SIGKILL; over its limit of 33554432 bytes of memory", o.Detail)
 	require.Contains(t, described(t, task), `"memoryMaxBytes":33554432`)
 	task = stand.start(fields{"command": "for i in 1 2 3 4 5 6 7 8; do sleep 344 & done; echo made", "pidsMax": 4})
 	task.end()

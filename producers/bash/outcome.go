@@ -32,6 +32,9 @@ type ending struct {
 	timeoutMs int64
 	left      []proc.Member
 	losses    losses
+	// overMemory says that the kernel killed somebody for the limit.
+	overMemory     bool
+	memoryMaxBytes int64
 }
 
 // losses are why output could not be kept; empty if it could.
@@ -67,6 +70,9 @@ func (e ending) detail() string {
 		detail.WriteString("signal: " + proc.SignalName(e.exit.Signal))
 	default:
 		detail.WriteString("exit code: " + strconv.Itoa(e.exit.Code))
+	}
+	if e.overMemory {
+		fmt.Fprintf(&detail, "; over its limit of %d bytes of memory", e.memoryMaxBytes)
 	}
 	switch n := len(e.left); n {
 	case 0:

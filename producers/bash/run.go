@@ -42,7 +42,9 @@ type live struct {
 	stdin     *input  // nil when it is null
 	settle    func(registry.Outcome, error)
 	timeoutMs int64
-	timer     *time.Timer // nil when there is no time-out
+	// memoryMaxBytes is 0 without a limit.
+	memoryMaxBytes int64
+	timer          *time.Timer // nil when there is no time-out
 	// done is closed when the end was reported.
 	done chan struct{}
 
@@ -77,11 +79,13 @@ func (r *run) attend(l *live) {
 		r.drain(l)
 		<-l.stopped
 	}
-	exit, err := l.process.Reap()
-	left := r.settleTree(l)
-	r.retire(l, left)
-
-	end := ending{exit: exit, cause: l.cause, timeoutMs: l.timeoutMs, left: left, losses: r.losses()}
+	end := ending{timeoutMs: l.timeoutMs, memoryMaxBytes: l.memoryMaxBytes}
+	end.overMemory = l.memoryMaxBytes > 0 && l.process.OverMemory()
+	var err error
+	end.exit, err = l.process.Reap()
+	end.left = r.settleTree(l)
+	r.retire(l, end.left)
+	end.cause, end.losses = l.cause, r.losses()
 	l.settle(end.outcome(), err)
 	r.mark(func() { r.live = nil })
 	close(l.done)

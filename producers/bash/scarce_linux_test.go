@@ -127,14 +127,17 @@ func TestK6LossOfEitherStreamIsTold(t *testing.T) {
 	require.NoError(t, err)
 	ballast := filepath.Join(dir, "ballast")
 	_ = os.WriteFile(ballast, make([]byte, 4<<20), 0o600)
-	plan, err := stand.prepare(fields{"command": "true", "streams": "split"})
-	require.NoError(t, err)
-	_, err = plan.Start(t.Context(), registry.Launch{ID: "bash-2"})
-	require.Equal(t, registry.CodeInsufficientStorage, registry.CodeOf(err))
+	for range 20 {
+		plan, err := stand.prepare(fields{"command": "true", "streams": "split"})
+		require.NoError(t, err)
+		_, err = plan.Start(t.Context(), registry.Launch{ID: "bash-2"})
+		require.Equal(t, registry.CodeInsufficientStorage, registry.CodeOf(err))
+	}
 	require.NoError(t, os.Remove(ballast))
 	after, err := filepath.Glob(filepath.Join(dir, "*"))
 	require.NoError(t, err)
-	require.LessOrEqual(t, len(after), len(before)+1, "at most a file made ahead")
+	const ahead = 5 // files made ahead
+	require.LessOrEqual(t, len(after), len(before)+ahead)
 }
 
 func TestAStoredRequestThatDoesNotFitStartsNothing(t *testing.T) {

@@ -28,7 +28,7 @@ func TestA9ASignalGoesToTheGroup(t *testing.T) {
 func TestSignalsByName(t *testing.T) {
 	stand := newStand(t)
 	for _, name := range []string{"USR1", "SIGUSR1", "sigusr1"} {
-		task := stand.run(`trap 'echo heard; exit 5' USR1; echo up; while :; do sleep .01; done`)
+		task := stand.run(`trap 'echo heard; exit 5' USR1; echo up; read -t 30 x <> <(:)`)
 		task.has("up")
 		require.NoError(t, task.Signal(name))
 		o := task.end()
@@ -36,7 +36,7 @@ func TestSignalsByName(t *testing.T) {
 		require.Equal(t, "exit code: 5", o.Detail)
 		require.Equal(t, "up\nheard\n", task.output())
 	}
-	task := stand.run("echo up; sleep 341; true")
+	task := stand.run("echo up; exec sleep 341")
 	task.has("up")
 	require.NoError(t, task.Signal("KILL"))
 	o := task.end()

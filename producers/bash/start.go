@@ -58,7 +58,12 @@ func (p *plan) openLogs(r *run) (err error) {
 
 // launch forks and hands the run to its goroutine.
 func (p *plan) launch(r *run, launch registry.Launch) error {
-	l := &live{settle: launch.Settle, timeoutMs: p.request.timeoutMs, done: make(chan struct{})}
+	l := &live{
+		settle:         launch.Settle,
+		timeoutMs:      p.request.timeoutMs,
+		memoryMaxBytes: p.request.memoryMaxBytes,
+		done:           make(chan struct{}),
+	}
 	child, err := p.plumb(r, l)
 	if err == nil {
 		// The exit may be heard of before the fork is known to have worked.
