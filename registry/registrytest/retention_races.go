@@ -19,9 +19,12 @@ func retentionRaceCases() []testCase {
 		{name: "reads in the queue hold their record", options: hour, run: retainQueue},
 		{name: "what was handed out can be acked, and then the record goes", options: hour, run: retainHandout},
 		{name: "a handout holds its record no longer than its ack may take", options: hour, run: retainHandoutOver},
+		{name: "a handout from just before the end holds its record as long", options: two, run: retainHandoutLive},
 		{name: "a handout of long ago holds nothing", options: hour, run: retainHandoutOld},
 		{name: "a lost read makes its end due first, then the record goes", options: hour, run: retainAbandoned},
 		{name: "a read that comes while work is asked what is left holds the record", options: hour, run: retainAsked},
+		{name: "a task that is no longer too many when it was asked stays", options: two, run: retainNotDue},
+		{name: "the tasks of an ending agent go with it", options: hour, run: retainEnding},
 		{name: "a purge while work is asked what is left discards once", options: hour, run: retainAskedPurge},
 		{name: "the service may close while work is asked what is left", options: hour, run: retainAskedClose},
 		{name: "work that is slow to be discarded holds nothing up", options: two, run: retainSlowDiscard},
@@ -100,6 +103,69 @@ func retainHandoutOver(w *world) {
 		w.evicted(a)
 		w.refused(w.Ack(w.ctx, alice(), a.ID, 3), registry.CodeGone)
 	}
+}
+
+func retainHandoutLive(w *world) {
+	for _, acked := range []bool{false, true} {
+		a := w.start(alice(), Script{})
+		a.Output.Append("abc")
+		w.takeExplicit(a)
+		w.kill(a, "")
+		a.Complete("")
+		w.pass(tick)
+		b, c := w.reads(alice(), Script{}), w.reads(alice(), Script{})
+		w.kept(a, c)
+		w.evicted(b)
+		d := w.ends(alice(), Script{})
+		w.evicted(c)
+		w.kept(a, d)
+		if acked {
+			w.ack(a, 3)
+		} else {
+			w.pass(registry.AckHold)
+		}
+		e := w.ends(alice(), Script{})
+		w.evicted(a)
+		w.kept(d, e)
+		w.is.NoError(w.Purge(w.ctx, alice(), d.ID))
+		w.is.NoError(w.Purge(w.ctx, alice(), e.ID))
+	}
+}
+
+func retainNotDue(w *world) {
+	g, begun := w.gate(), newGate()
+	a := w.reads(alice(), Script{
+		Leftovers: func(string) <-chan struct{} { return nil },
+		Left: func() bool {
+			begun.open()
+			g.pass()
+			return false
+		},
+	})
+	b, c := w.reads(alice(), Script{}), w.reads(alice(), Script{})
+	begun.pass()
+	w.is.NoError(w.Purge(w.ctx, alice(), b.ID))
+	g.open()
+	w.kept(a, c)
+	d := w.reads(alice(), Script{})
+	w.evicted(a)
+	w.kept(c, d)
+}
+
+func retainEnding(w *world) {
+	agent := w.open(alice(), 0)
+	a, slow := w.ends(agent, Script{}), w.start(agent, Script{})
+	w.pass(time.Hour - time.Second)
+	d := w.disposing(alice(), agent.Agent)
+	w.pass(5 * time.Second)
+	w.is.False(d.returned())
+	w.is.Zero(a.Discards())
+	slow.Complete("")
+	_, err := d.result()
+	w.is.NoError(err)
+	w.is.Equal(1, a.Discards())
+	w.is.Equal(1, w.log.count(a.ID, registry.ChangeRemoved))
+	w.is.Zero(w.log.count(a.ID, registry.ChangeEvicted))
 }
 
 func retainHandoutOld(w *world) {
