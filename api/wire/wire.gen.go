@@ -671,7 +671,7 @@ type Version struct {
 	Go string `json:"go"`
 
 	// Net What holds every process of a task: a `cgroup` of its own, the daemon as their `subreaper`, or only their process `group`.
-	Net string `json:"net"`
+	Net string `json:"net,omitempty"`
 }
 
 // Ack defines model for Ack.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -16,7 +17,7 @@ import (
 
 // attend stays with a task until its end: prints its output, stops it at the
 // first signal, leaves it at the second, and returns its exit code as an error.
-func (a *app) attend(ctx context.Context, r *remote, id string, signals <-chan os.Signal) error {
+func (a *app) attend(ctx context.Context, r *remote, id string, o runOptions, signals <-chan os.Signal) error {
 	show := newPulse(a.stderr, id+" is running")
 	defer show.Close()
 	var helpers sync.WaitGroup
@@ -24,13 +25,18 @@ func (a *app) attend(ctx context.Context, r *remote, id string, signals <-chan o
 	ctx, cancel := r.patient(ctx, func(note string) { a.note(show, "%s", note) })
 	defer cancel()
 
+	split := o.streams == string(client.Split)
+	if o.stdin == string(client.Open) {
+		// Nobody waits for it: what reads a terminal can't be called back.
+		go a.forward(ctx, r, id, os.Stdin)
+	}
 	type ending struct {
 		read client.TaskRead
 		err  error
 	}
 	ended := make(chan ending, 1)
 	go func() {
-		read, err := a.watch(ctx, r, id, show)
+		read, err := a.watch(ctx, r, id, split, show)
 		ended <- ending{read, err}
 	}()
 	stops := 0
@@ -68,30 +74,53 @@ func (a *app) interrupt(ctx context.Context, r *remote, id string, show *pulse) 
 
 // watch prints the output until the end, unless JSON is wanted, and then takes
 // delivery of the end: the caller was told, so no notice is due any more.
-func (a *app) watch(ctx context.Context, r *remote, id string, show *pulse) (client.TaskRead, error) {
+func (a *app) watch(ctx context.Context, r *remote, id string, split bool, show *pulse) (client.TaskRead, error) {
 	if a.json {
 		return a.collect(ctx, r, id)
 	}
-	if err := a.follow(ctx, r, id, show); err != nil {
+	if err := a.print(ctx, r, id, split, show); err != nil {
 		return client.TaskRead{}, err
 	}
 	take := reading{remote: r, id: id, agent: a.header(), wait: true}
 	return take.run(ctx)
 }
 
+// print prints the output until the end, of a split task both streams where they
+// belong.
+func (a *app) print(ctx context.Context, r *remote, id string, split bool, show *pulse) error {
+	if !split {
+		return a.follow(ctx, r, id, streamFlag{}, printer{a, show, a.stdout})
+	}
+	second := make(chan error, 1)
+	go func() {
+		second <- a.follow(ctx, r, id, streamFlag{string(client.Stderr)}, printer{a, show, a.stderr})
+	}()
+	err := a.follow(ctx, r, id, streamFlag{}, printer{a, show, a.stdout})
+	return errors.Join(err, <-second)
+}
+
 // collect waits for the end and gives the whole unread output as one read.
 func (a *app) collect(ctx context.Context, r *remote, id string) (client.TaskRead, error) {
-	var text strings.Builder
-	begin := int64(-1)
+	var text, second strings.Builder
+	begin, begin2 := int64(-1), int64(0)
 	take := reading{remote: r, id: id, agent: a.header(), wait: true, sink: func(read client.TaskRead) error {
 		if begin < 0 {
 			begin = read.Offset
+			if read.Stderr != nil {
+				begin2 = read.Stderr.Offset
+			}
 		}
 		text.WriteString(read.Text)
+		if read.Stderr != nil {
+			second.WriteString(read.Stderr.Text)
+		}
 		return nil
 	}}
 	read, err := take.run(ctx)
 	read.Text, read.Offset = text.String(), max(begin, 0)
+	if read.Stderr != nil {
+		read.Stderr.Text, read.Stderr.Offset = second.String(), begin2
+	}
 	return read, err
 }
 

@@ -14,20 +14,22 @@ import (
 
 func (a *app) logsCommand() *cobra.Command {
 	var follow bool
+	var stream streamFlag
 	cmd := &cobra.Command{
 		Use:   "logs ID",
 		Short: "Print a task's output from its first kept byte",
 		Long:  "Prints the raw bytes of a task's output. It is no reading: nothing is marked.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.logs(cmd.Context(), args[0], follow)
+			return a.logs(cmd.Context(), args[0], stream, follow)
 		},
 	}
+	stream.add(cmd)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the task ends")
 	return cmd
 }
 
-func (a *app) logs(ctx context.Context, id string, follow bool) error {
+func (a *app) logs(ctx context.Context, id string, stream streamFlag, follow bool) error {
 	r, err := a.connect()
 	if err != nil {
 		return err
@@ -38,9 +40,9 @@ func (a *app) logs(ctx context.Context, id string, follow bool) error {
 		defer show.Close()
 		ctx, done := r.patient(ctx, func(note string) { a.note(show, "%s", note) })
 		defer done()
-		return cause(ctx, a.follow(ctx, r, id, show))
+		return cause(ctx, a.follow(ctx, r, id, stream, printer{a, show, a.stdout}))
 	}
-	res, err := client.Check(r.GetLog(ctx, id, &client.GetLogParams{AfootAgent: a.header()}))
+	res, err := client.Check(r.GetLog(ctx, id, &client.GetLogParams{Stream: stream.param(), AfootAgent: a.header()}))
 	if err != nil {
 		return noDaemon(err)
 	}
@@ -48,7 +50,7 @@ func (a *app) logs(ctx context.Context, id string, follow bool) error {
 	if dropped, err := strconv.ParseInt(res.Header.Get("Afoot-Offset"), 10, 64); err == nil && dropped > 0 {
 		a.tellLost(nil, dropped)
 	}
-	if _, err := io.Copy(printer{a, nil}, res.Body); err != nil {
+	if _, err := io.Copy(printer{a, nil, a.stdout}, res.Body); err != nil {
 		return fmt.Errorf("the log of %s broke off: %w", id, err)
 	}
 	return nil
@@ -56,15 +58,15 @@ func (a *app) logs(ctx context.Context, id string, follow bool) error {
 
 // follow prints the raw output of a task until its end. A hole, where bytes were
 // dropped before they could be printed, is told.
-func (a *app) follow(ctx context.Context, r *remote, id string, show *pulse) error {
+func (a *app) follow(ctx context.Context, r *remote, id string, stream streamFlag, out printer) error {
 	var at int64
 	for {
-		next, err := r.Follow(ctx, id, at, client.GetLogParams{AfootAgent: a.header()}, printer{a, show})
+		next, err := r.Follow(ctx, id, at, client.GetLogParams{Stream: stream.param(), AfootAgent: a.header()}, out)
 		behind, ok := errors.AsType[*client.BehindError](err)
 		if !ok {
 			return noDaemon(err)
 		}
-		a.tellLost(show, behind.First-next)
+		a.tellLost(out.show, behind.First-next)
 		at = behind.First
 	}
 }
@@ -74,10 +76,21 @@ func (a *app) tellLost(show *pulse, bytes int64) {
 	a.note(show, "%d bytes of older output were dropped", bytes)
 }
 
+// streamFlag is --stream: one stream of a split task, or none named.
+type streamFlag struct{ name string }
+
+func (s *streamFlag) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.name, "stream", "", "stdout or stderr of a task that was started with --streams split")
+}
+
+// param leaves what is wrong for the daemon to say.
+func (s *streamFlag) param() *client.Stream { return optional(client.Stream(s.name)) }
+
 // printer writes raw output: as it is, or as JSON one object for each piece.
 type printer struct {
 	app  *app
 	show *pulse
+	to   io.Writer
 }
 
 func (p printer) Write(data []byte) (int, error) {
@@ -85,7 +98,7 @@ func (p printer) Write(data []byte) (int, error) {
 		if p.app.json {
 			return p.app.printJSON(map[string][]byte{"dataBase64": data})
 		}
-		_, err := p.app.stdout.Write(data)
+		_, err := p.to.Write(data)
 		return err
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,6 +24,28 @@ type runOptions struct {
 	workdir string
 	env     []string
 	timeout time.Duration
+
+	stdin, streams, leftovers string
+	nice                      int
+	memoryMax                 sizeFlag
+	pidsMax                   int64
+}
+
+// sizeFlag is a flag with a size.
+type sizeFlag struct{ Size }
+
+// Set implements [pflag.Value].
+func (s *sizeFlag) Set(value string) error { return s.Decode(value) }
+
+// Type implements [pflag.Value].
+func (s *sizeFlag) Type() string { return "size" }
+
+// String implements [pflag.Value].
+func (s *sizeFlag) String() string {
+	if s.Size == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(s.Size), 10)
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -54,6 +77,12 @@ value from here.`,
 	flags.StringVar(&o.workdir, "workdir", "", "directory to run in")
 	flags.StringArrayVar(&o.env, "env", nil, "NAME=value or NAME, may be repeated")
 	flags.DurationVar(&o.timeout, "timeout", 0, "end the task after so long (default: never)")
+	flags.StringVar(&o.stdin, "stdin", "", "null, or open: it reads what is typed here, or what afoot input sends")
+	flags.StringVar(&o.streams, "streams", "", "merged, or split: standard error apart")
+	flags.StringVar(&o.leftovers, "leftovers", "", "keep, or stop: what outlives the command is stopped")
+	flags.IntVar(&o.nice, "nice", 0, "how willingly it lets others go first, -20 to 19")
+	flags.Var(&o.memoryMax, "memory-max", "most memory of all its processes, such as 512MiB")
+	flags.Int64Var(&o.pidsMax, "pids-max", 0, "most processes and threads at a time")
 	return cmd
 }
 
@@ -94,7 +123,7 @@ func (a *app) run(ctx context.Context, o runOptions, args []string) error {
 		}
 		return nil
 	default:
-		return a.attend(ctx, r, started.Id, signals)
+		return a.attend(ctx, r, started.Id, o, signals)
 	}
 }
 
@@ -124,6 +153,13 @@ func (a *app) startRequest(o runOptions, args []string, near bool) (client.Start
 		Label:     optional(o.label),
 		Workdir:   optional(o.workdir),
 		TimeoutMs: optional(o.timeout.Milliseconds()),
+
+		Stdin:          optional(client.StartBashStdin(o.stdin)),
+		Streams:        optional(client.StartBashStreams(o.streams)),
+		Leftovers:      optional(client.StartBashLeftovers(o.leftovers)),
+		Nice:           optional(o.nice),
+		MemoryMaxBytes: optional(int64(o.memoryMax.Size)),
+		PidsMax:        optional(o.pidsMax),
 	}
 	if len(env) > 0 {
 		start.Env = &env

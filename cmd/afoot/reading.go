@@ -9,12 +9,14 @@ import (
 )
 
 // reading takes the unread output of a task. Every piece is acknowledged only
-// after sink has it, so that a broken pipe or a killed command loses nothing:
+// after sink has it (but for standard error alone), so that a broken pipe or a killed command loses nothing:
 // the next reading begins with the piece that was not taken.
 type reading struct {
 	remote *remote
 	id     string
 	agent  *string
+	// stream is one stream of a split task; without a name both are read.
+	stream streamFlag
 	// wait stays until the end of the task, at most until the time that is set.
 	wait  bool
 	until time.Time
@@ -34,17 +36,25 @@ func (g *reading) run(ctx context.Context) (client.TaskRead, error) {
 
 // more reports whether the next read has, or may wait for, something new.
 func (g *reading) more(read client.TaskRead) bool {
-	if read.Eof {
+	begin, end, eof := read.Offset, read.NextOffset, read.Eof
+	if second := read.Stderr; second != nil {
+		begin, end, eof = begin+second.Offset, end+second.NextOffset, eof && second.Eof
+	}
+	if eof {
 		return false
 	}
-	if read.NextOffset > read.Offset && read.NextOffset < read.Snapshot.OutputBytes {
+	if end > begin && end < read.Snapshot.OutputBytes {
 		return true
 	}
 	return g.wait && !terminal(read.Snapshot) && (g.until.IsZero() || time.Now().Before(g.until))
 }
 
 func (g *reading) once(ctx context.Context) (client.TaskRead, error) {
-	params := &client.ReadOutputParams{AfootAgent: g.agent, AfootAck: optional(client.ReadOutputParamsAfootAckExplicit)}
+	params := &client.ReadOutputParams{Stream: g.stream.param(), AfootAgent: g.agent}
+	acks := g.stream.name != string(client.Stderr) // an ack counts standard output
+	if acks {
+		params.AfootAck = optional(client.ReadOutputParamsAfootAckExplicit)
+	}
 	if g.wait {
 		params.Wait = optional(true)
 		if !g.until.IsZero() {
@@ -59,6 +69,9 @@ func (g *reading) once(ctx context.Context) (client.TaskRead, error) {
 		if err := g.sink(read); err != nil {
 			return read, err
 		}
+	}
+	if !acks {
+		return read, nil
 	}
 	err = discard(g.remote.AckOutput(ctx, g.id, &client.AckOutputParams{AfootAgent: g.agent}, client.AckRequest{NextOffset: read.NextOffset}))
 	if no, ok := errors.AsType[*client.RefusalError](err); ok && no.Code == client.ErrorCodeConflict {

@@ -64,7 +64,7 @@ configuration; 3 no daemon answers. "afoot run" exits with the code of the task.
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(
 		a.serveCommand(), a.tokenCommand(), a.secretCommand(),
-		a.runCommand(), a.lsCommand(), a.outputCommand(), a.logsCommand(), a.killCommand(),
+		a.runCommand(), a.lsCommand(), a.outputCommand(), a.logsCommand(), a.inputCommand(), a.signalCommand(), a.killCommand(),
 		a.eventsCommand(), a.openCommand(), a.agentsCommand(), a.versionCommand(),
 	)
 	root.SetOut(a.stdout)
