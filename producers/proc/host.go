@@ -43,8 +43,8 @@ type Host struct {
 // default again, and inherited descriptors above 2 are closed on exec. A program that
 // is not root becomes non-dumpable, so that its children can't read its memory and
 // environment. In all nets but "group" the program becomes the parent of orphans below
-// it, and they are reaped; who forks beside this package must not do so into a session
-// of its own without holding a pidfd (os/exec holds one). It starts goroutines, which
+// it, and they are reaped; who forks beside this package has to hold a pidfd of each
+// child until it was waited for, as os/exec does. It starts goroutines, which
 // Close ends.
 func NewHost(config Config) (*Host, error) {
 	if config.RunAs != nil && os.Geteuid() != 0 {

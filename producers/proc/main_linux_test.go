@@ -39,6 +39,9 @@ func hostMain(command string) int {
 	}
 	p.Wait()
 	exit, _ := p.Reap()
+	if host.Close() != nil {
+		return 97
+	}
 	return exit.Code
 }
 

@@ -53,25 +53,26 @@ func (n *nets) init(host *Host, name string) error {
 	return nil
 }
 
-func (n *nets) open(name string) (err error) {
-	switch name {
-	case netCgroup:
-		if n.reaper, err = newReaper(n); err != nil {
-			return err
-		}
+func (n *nets) open(name string) error {
+	n.name = name
+	if name == netGroup {
+		return nil
+	}
+	reaper, err := newReaper(n)
+	if err != nil {
+		return err
+	}
+	if name == netCgroup {
 		if n.cgroups, err = openCgroups(n.host.logger); err != nil {
-			n.reaper.close()
-			n.reaper = nil
+			reaper.stop()
 			return err
 		}
-	case netSubreaper:
-		if n.reaper, err = newReaper(n); err != nil {
-			return err
-		}
+	} else {
 		n.lineage = newLineage(n)
 		n.host.procs.told = n.lineage.see
 	}
-	n.name = name
+	n.reaper = reaper
+	go reaper.run()
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,11 +25,10 @@ import (
 const reaperPause = 20 * time.Millisecond
 
 // reaper makes this program the parent of orphans below it, and reaps them. It takes
-// no status that somebody waits for. Whoever was forked by this program is either in
-// its session still, or made a session of its own and bears its number; an orphan of
-// a tree is never in this program's session. Where the two look alike (an orphan that
-// made a session) those are left alone for which the program holds a pidfd, as
-// os/exec does for each child until it was waited for.
+// no status that somebody waits for. Whoever was forked by this program is in its
+// session still, or made one and bears its number; who is in a session of somebody
+// else is an orphan. Where orphans look like children, those are left alone for which
+// the program holds a pidfd, as os/exec does for each child until it was waited for.
 type reaper struct {
 	nets          *nets
 	self, session int
@@ -42,6 +42,7 @@ type reaper struct {
 	list *os.File // nil where the kernel has no such file
 }
 
+// newReaper takes orphans from now on. They are reaped as soon as run is.
 func newReaper(n *nets) (*reaper, error) {
 	if err := ownProc(); err != nil {
 		return nil, err
@@ -70,15 +71,19 @@ func newReaper(n *nets) (*reaper, error) {
 	pid := strconv.Itoa(r.self)
 	r.list, _ = os.Open("/proc/" + pid + "/task/" + pid + "/children")
 	signal.Notify(r.signals, syscall.SIGCHLD)
-	go r.run()
 	return r, nil
 }
 
 func (r *reaper) close() {
-	signal.Stop(r.signals)
 	close(r.quit)
 	<-r.done
 	r.sweep()
+	r.stop()
+}
+
+// stop gives back what newReaper took.
+func (r *reaper) stop() {
+	signal.Stop(r.signals)
 	if r.undo {
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 	}
@@ -110,11 +115,11 @@ func (r *reaper) sweep() (reaped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var held map[int]struct{}
-	for _, s := range r.orphansLocked() {
+	for _, s := range r.childrenLocked() {
 		if !s.dead {
 			continue
 		}
-		if s.session == s.pid && !r.nets.knows(s) {
+		if (s.session == s.pid || s.session == r.session) && !r.nets.knows(s) {
 			if held == nil {
 				held = pidfds()
 			}
@@ -139,38 +144,38 @@ func (r *reaper) sweep() (reaped int) {
 func (r *reaper) orphans() []stat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.orphansLocked()
+	return slices.DeleteFunc(r.childrenLocked(), func(s stat) bool { return !r.orphan(s) })
 }
 
-func (r *reaper) orphansLocked() []stat {
-	var found []stat
+// orphan tells that a process may be an orphan of a tree.
+func (r *reaper) orphan(s stat) bool { return s.session != r.session && r.child(s) }
+
+// child tells that a process is a child of this program, and no leader.
+func (r *reaper) child(s stat) bool { return s.parent == r.self && !r.nets.leads(s.pid) }
+
+// childrenLocked lists children that are no leaders, dead ones too.
+func (r *reaper) childrenLocked() (found []stat) {
 	if r.list == nil {
 		for _, s := range r.nets.host.procs.look().all {
-			if r.orphan(s) {
+			if r.child(s) {
 				found = append(found, s)
 			}
 		}
 		return found
 	}
 	var buf [1024]byte
-	for _, pid := range r.childrenLocked() {
+	for _, pid := range r.numbersLocked() {
 		if r.nets.leads(pid) {
 			continue
 		}
-		if s, ok := readStat(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid), buf[:]); ok && r.orphan(s) {
+		if s, ok := readStat(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid), buf[:]); ok && r.child(s) {
 			found = append(found, s)
 		}
 	}
 	return found
 }
 
-// orphan tells that a child was not forked by this program, as far as its session
-// tells.
-func (r *reaper) orphan(s stat) bool {
-	return s.parent == r.self && s.session != r.session && !r.nets.leads(s.pid)
-}
-
-func (r *reaper) childrenLocked() []int {
+func (r *reaper) numbersLocked() []int {
 	// Read by position: it begins anew each time. Its size is not known ahead.
 	text, _ := io.ReadAll(io.NewSectionReader(r.list, 0, math.MaxInt32))
 	var pids []int
