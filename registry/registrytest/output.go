@@ -18,6 +18,7 @@ type Output struct {
 	waiting []growth
 	widest  int64
 	open    int
+	lost    error
 }
 
 // growth is one caller of Grown that still waits.
@@ -56,6 +57,13 @@ func (o *Output) End() {
 	o.releaseLocked()
 }
 
+// Lose makes every further page and log fail, as a store does that was discarded.
+func (o *Output) Lose(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lost = err
+}
+
 // WidestPage is the largest limit that a page was ever asked with.
 func (o *Output) WidestPage() int64 {
 	o.mu.Lock()
@@ -89,6 +97,9 @@ func (o *Output) Page(offset, limit int64) (registry.Page, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.widest = max(o.widest, limit)
+	if o.lost != nil {
+		return registry.Page{}, o.lost
+	}
 	if offset < 0 || offset > o.writtenLocked() {
 		return registry.Page{}, registry.Errorf(registry.CodeInvalid,
 			"offset %d is beyond the output's %d bytes", offset, o.writtenLocked())
@@ -125,6 +136,9 @@ func (o *Output) Grown(offset int64) <-chan struct{} {
 func (o *Output) Open() (registry.RawLog, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.lost != nil {
+		return nil, o.lost
+	}
 	o.open++
 	return &rawLog{output: o}, nil
 }

@@ -2,6 +2,7 @@ package registrytest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ func retentionRaceCases() []testCase {
 	hour := Options{RetainAge: time.Hour}
 	return []testCase{
 		{name: "a delivery on its way holds its record", options: two, run: retainDelivery},
+		{name: "what is reported meanwhile goes instead of a held record", options: two, run: retainInstead},
 		{name: "a delivery on its way holds its record beyond the age", options: hour, run: retainDeliveryAged},
 		{name: "a delivery from before the end holds its record too", options: hour, run: retainDeliveryLive},
 		{name: "reads in the queue hold their record", options: hour, run: retainQueue},
@@ -43,6 +45,17 @@ func retainDelivery(w *world) {
 	w.is.NoError(d.Confirm())
 	w.evicted(a)
 	w.kept(b, c)
+}
+
+func retainInstead(w *world) {
+	a := w.reads(alice(), Script{})
+	d := w.hold(a)
+	b, c := w.ends(alice(), Script{}), w.ends(alice(), Script{})
+	w.kept(a, b, c)
+	w.take(c)
+	w.evicted(c)
+	w.is.NoError(d.Confirm())
+	w.kept(a, b)
 }
 
 func retainDeliveryAged(w *world) {
@@ -256,20 +269,30 @@ func retainSlowDiscard(w *world) {
 }
 
 func retainReadRace(w *world) {
-	for range 40 {
-		a := w.reads(alice(), Script{})
+	for range 100 {
+		a := w.reads(alice(), Script{Discard: func(work *Work) error {
+			work.Output.Lose(errors.New("discarded"))
+			return nil
+		}})
 		w.reads(alice(), Script{})
 		last := w.start(alice(), Script{})
 		var calls sync.WaitGroup
-		for i := range 4 {
+		for i := range 6 {
 			calls.Go(func() {
 				var text string
 				var err error
-				if i%2 == 0 {
+				switch i % 3 {
+				case 0:
 					var r registry.Read
 					r, err = w.Look(w.ctx, alice(), a.ID, 0, registry.LookOptions{})
 					text = r.Text
-				} else {
+				case 1:
+					var log registry.RawLog
+					if log, err = w.OpenLog(w.ctx, alice(), a.ID, ""); err == nil {
+						text = "abc"
+						_ = log.Close()
+					}
+				default:
 					var d *registry.Delivery
 					if d, err = w.Read(w.ctx, alice(), a.ID, registry.ReadOptions{}); err == nil {
 						text = "abc" + d.Text

@@ -84,6 +84,7 @@ func groups() []group {
 		{"split ack", splitAckCases()},
 		{"retention", retentionCases()},
 		{"retention races", retentionRaceCases()},
+		{"retention model", retentionModelCases()},
 		{"room", roomCases()},
 		{"room races", roomRaceCases()},
 		{"wait", waitCases()},
