@@ -57,10 +57,10 @@ func (d *daemon) outcome(t *testing.T, c *client, command string, more ...fields
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rc")
 	id := c.start(t, command+fmt.Sprintf("; rc=$?; echo $rc >'%s'; echo rc=$rc", path), more...).ID
-	eventually(t, 30*time.Second, "end", func() bool { return c.get(t, id).terminal() })
+	s = c.over(t, id)
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	return c.get(t, id), strings.TrimSpace(string(data))
+	return s, strings.TrimSpace(string(data))
 }
 
 // told checks that a loss is told: in numbers that add up, and with its reason.
@@ -73,7 +73,7 @@ func (c *client) told(t *testing.T, s snapshot, reason string) {
 	require.Positive(t, s.DroppedBytes)
 	require.LessOrEqual(t, s.DroppedBytes, s.OutputBytes)
 	require.Contains(t, c.d.logTail(1<<20), reason)
-	o := c.read(t, s.ID, "offset=0")
+	o := c.read(t, s.ID, "offset=0&limit_bytes=100")
 	require.Equal(t, s.DroppedBytes, o.DroppedBytes)
 }
 

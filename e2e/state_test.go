@@ -7,9 +7,21 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+// over waits for the end of a task without a look at its output.
+func (c *client) over(t *testing.T, id string) snapshot {
+	t.Helper()
+	var s snapshot
+	eventually(t, 30*time.Second, "end of "+id, func() bool {
+		s = c.get(t, id)
+		return s.terminal()
+	})
+	return s
+}
 
 // diskBytes gives what the files of the state directory really take on the disk.
 func (d *daemon) diskBytes(t *testing.T) int64 {
