@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
+	"os"
 	"testing"
 	"time"
 
@@ -14,7 +14,7 @@ import (
 )
 
 func TestB3CancelTellsWhatReallyHappened(t *testing.T) {
-	stand := newStand(t)
+	stand := newStand(t, func(c *Config) { c.Grace = 2 * time.Second })
 	for _, c := range []struct{ command, ready, output, detail, result string }{
 		{`echo up; exec sleep 311`, "up\n", "up\n", "signal: SIGTERM", `{"signal":"SIGTERM"}`},
 		{`trap 'echo bye; exit 0' TERM; echo up; sleep 312 & wait`, "up\n", "up\nbye\n", "exit code: 0", `{"exitCode":0}`},
@@ -223,27 +223,54 @@ func TestA2OutputNeverGrowsAfterTheEnd(t *testing.T) {
 // after the end.
 func TestALeftoverThatPrintsIsNeitherBlockedNorKilled(t *testing.T) {
 	stand := newStand(t)
-	mark := t.TempDir() + "/mark"
+	start, mark := t.TempDir()+"/start", t.TempDir()+"/mark"
 	task := stand.start(fields{
-		"command": `(sleep 1.2; head -c 3000000 /dev/zero; echo $? >"$MARK") & echo up`,
-		"env":     map[string]string{"MARK": mark},
+		"command": `(until [ -e "$START" ]; do sleep .01; done; head -c 3000000 /dev/zero; echo $? >"$MARK") & echo up`,
+		"env":     map[string]string{"START": start, "MARK": mark},
 	})
 	task.end()
-	require.Equal(t, "up\n", task.output())
+	require.NoError(t, os.WriteFile(start, nil, 0o600))
 	require.Eventually(t, func() bool { return readFile(mark) == "0\n" }, 5*time.Second, 5*time.Millisecond)
+	require.Equal(t, "up\n", task.output())
 	require.Eventually(t, func() bool { return stand.sink.Len() == 0 }, 5*time.Second, time.Millisecond)
 	if gone := task.StopLeftovers(""); gone != nil {
 		<-gone
 	}
 }
 
-func TestA11ASessionOfItsOwnDoesNotDelayTheEnd(t *testing.T) {
-	task := newStand(t).run(`(setsid sleep 324 >/dev/null 2>&1 & echo $!); echo up`)
+func TestA11ASessionOfItsOwnIsALeftoverToo(t *testing.T) {
+	stand := newStand(t)
+	if name, reason := stand.Net(); name == "group" {
+		t.Skipf("no net that sees it: %s", reason)
+	}
+	task := stand.run(`(setsid sleep 324 >/dev/null 2>&1 & echo $!); echo up`)
 	begun := time.Now()
 	o := task.end()
 	require.Less(t, time.Since(begun), time.Second)
 	require.Equal(t, registry.StatusCompleted, o.Status)
-	// This net does not see it; another will.
+	require.Equal(t, "exit code: 0; 1 process left running", o.Detail)
 	require.Contains(t, task.output(), "up\n")
-	require.NoError(t, syscall.Kill(task.pid(0), syscall.SIGKILL))
+	require.True(t, task.Left())
+	require.ErrorIs(t, task.Cancel(""), registry.ErrEnded)
+	if gone := task.StopLeftovers(""); gone != nil {
+		<-gone
+	}
+	require.False(t, alive(task.pid(0)))
+	require.False(t, task.Left())
+}
+
+func TestA6SessionsOfTheirOwnAreStopped(t *testing.T) {
+	stand := newStand(t)
+	if name, reason := stand.Net(); name == "group" {
+		t.Skipf("no net that sees them: %s", reason)
+	}
+	task := stand.run(`setsid sleep 307 & echo $!; setsid bash -c "setsid sleep 308 & echo \$!; wait" & wait`)
+	for task.lines() < 2 {
+		size, _ := task.Size()
+		<-task.Grown(size)
+	}
+	require.NoError(t, task.Cancel(""))
+	require.Equal(t, registry.StatusKilled, task.end().Status)
+	require.False(t, alive(task.pid(0)))
+	require.False(t, alive(task.pid(1)))
 }
