@@ -10,6 +10,11 @@ import (
 // Service is the authority over tasks. Every method is safe for concurrent use;
 // none calls foreign code (producers, listeners) with a lock held.
 //
+// Ended tasks are kept within bounds of number, age and room, and evicted beyond
+// them ([ChangeEvicted]): never a live one, one of which something still lives, or
+// one whose answer is on its way; an unreported one last. A start whose idempotency
+// key names an evicted task is [CodeGone].
+//
 // Common refusals: [CodeUnknownTask] for an id that never was, [CodeGone] for one
 // whose record was removed, [CodeForeignTask] for another session's task,
 // [CodeUnknownAgent], [CodeForeignAgent] and [CodeGone] for the caller's agent.
@@ -50,7 +55,8 @@ type Tasks interface {
 	// with nothing outstanding it is [CodeConflict]. The nextOffset of a split task
 	// counts standard output. The piece of standard error commits with it, once all
 	// that was handed out is acked; of two reads with one nextOffset it is the lesser
-	// piece, so that nothing is lost.
+	// piece, so that nothing is lost. An ended task stays for its ack for [AckHold] at
+	// least; afterwards it may be evicted, and its ack is [CodeGone].
 	Ack(ctx context.Context, caller Caller, id ID, nextOffset int64) error
 	// OpenLog opens the raw output of one stream, as [LookOptions.Stream] names it.
 	// [CodeConflict] for a final-output task.

@@ -7,6 +7,12 @@
 // order. Slow steps are reserve → act → commit; observed ones are commit →
 // release waiters → announce.
 //
+// Ended records stand in heaps, oldest end first, per owner and in all. Whoever lets
+// one go takes it out, asks the producer without the mutex whether something of it
+// lives, and looks again under the mutex before it is removed. A busy record waits
+// outside the heaps until it is idle, one with something alive until it is asked
+// again. They who let go take turns, so that none overlooks what another has in hand.
+//
 // A terminal state on its way to a caller is a claim. While a task has claims
 // its notice waits; a confirmed claim makes the task reported, the last one
 // abandoned makes the notice due.

@@ -22,11 +22,15 @@ type Config struct {
 	// and five seconds after its last escalation).
 	TeardownTimeout time.Duration
 	// RetainCount bounds ended tasks per exact owner, and those of nobody (1000).
+	// Beyond it the oldest reported ones go, unreported ones only when they alone are
+	// too many.
 	RetainCount int
 	// RetainAge is how long an ended task is kept at most (24 h).
 	RetainAge time.Duration
 	// Room is asked before each start whether there is room for its output; nil means
-	// always. While it errs, ended and reported tasks give way, oldest first.
+	// always. While it errs, ended and reported tasks give way, oldest first; when none is
+	// left, its error is the start's. It is called with no lock held, must not block, and
+	// must neither start tasks nor call MakeRoom.
 	Room func() error
 	// Logger hears of panics, broken promises and lost work.
 	Logger *slog.Logger

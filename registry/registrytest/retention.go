@@ -220,7 +220,7 @@ func retainLeftovers(w *world) {
 	b, c, d := w.reads(alice(), Script{}), w.reads(alice(), Script{}), w.reads(alice(), Script{})
 	w.evicted(b)
 	w.kept(a, c, d)
-	w.is.Equal("", w.take(a).Text, "it can be read all along")
+	w.is.Empty(w.take(a).Text, "it can be read all along")
 	alive.Store(false)
 	w.pass(2 * time.Minute)
 	w.kept(a, c, d) // no more than three are left
