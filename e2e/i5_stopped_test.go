@@ -60,6 +60,7 @@ func TestI5StoppedSubscribers(t *testing.T) {
 
 	// What had come to a stopped one is whole; from there it goes on.
 	for _, w := range wires[:3] {
+		require.NoError(t, w.conn.SetReadBuffer(4<<20))
 		require.NoError(t, w.conn.SetDeadline(time.Now().Add(30*time.Second)))
 		res, err := http.ReadResponse(w.r, nil)
 		require.NoError(t, err)

@@ -129,6 +129,7 @@ func TestTaskEventsResume(t *testing.T) {
 			}
 			f := newFeed(t)
 			id := c.start(t, f.print()).ID
+			f.size = int64(len(whole))
 			var g errgroup.Group
 			g.Go(func() error {
 				for _, piece := range cuts(whole, 9000, random.IntN) {
@@ -136,7 +137,6 @@ func TestTaskEventsResume(t *testing.T) {
 						return err
 					}
 				}
-				f.size = int64(len(whole))
 				return nil
 			})
 			own := rand.New(rand.NewPCG(seed, 6))
@@ -191,9 +191,9 @@ func (c *client) someEvents(t *testing.T, id, last string, most int) (events []e
 
 func TestTaskEventsUnplaceable(t *testing.T) {
 	t.Parallel()
-	d := serve(t, "AFOOT_OUTPUT_MAX_BYTES=1MiB")
+	d := serve(t, "AFOOT_OUTPUT_MAX_BYTES=256KiB")
 	c := d.as("watch")
-	id := c.start(t, `seq 1 400000`).ID
+	id := c.start(t, `seq 1 100000`).ID
 	eventually(t, 30*time.Second, "end", func() bool { return c.get(t, id).terminal() })
 	s := c.get(t, id)
 	require.Positive(t, s.DroppedBytes)
@@ -233,7 +233,7 @@ func TestTaskEventsStoppedReader(t *testing.T) {
 	d := serve(t)
 	c := d.as("watch")
 	g := newGate(t)
-	const size = 20000000
+	const size = 12000000
 	id := c.start(t, g.wait()+fmt.Sprintf(`yes 0123456789abcdef | head -c %d; exit 0`, size)).ID
 	for _, path := range []string{"/events", "/log?follow=true"} {
 		w := d.stopped(t, c, "/tasks/"+id+path)
