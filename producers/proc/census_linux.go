@@ -88,7 +88,11 @@ func scan() ([]stat, error) {
 		if name[0] < '0' || name[0] > '9' {
 			continue
 		}
-		if s, ok := readStat(int(dir.Fd()), name, buf[:]); ok {
+		s, ok, err := tryStat(int(dir.Fd()), name, buf[:])
+		if err != nil {
+			return nil, err
+		}
+		if ok {
 			all = append(all, s)
 		}
 	}

@@ -189,18 +189,16 @@ func (c *cgroups) member(pid int, name string) (Member, bool, error) {
 	}
 	defer func() { _ = unix.Close(dir) }()
 	var buf [4096]byte
-	s, ok := readStat(dir, ".", buf[:])
-	if !ok || s.dead {
-		return Member{}, false, nil
+	s, ok, err := tryStat(dir, ".", buf[:])
+	if err != nil || !ok || s.dead {
+		return Member{}, false, err
 	}
-	fd, err := unix.Openat(dir, "cgroup", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return Member{}, false, nil //nolint:nilerr // it is gone
+	n, err := readAt(dir, "cgroup", buf[:])
+	if lacking(err) {
+		return Member{}, false, err
 	}
-	n, err := unix.Read(fd, buf[:])
-	_ = unix.Close(fd)
 	if err != nil {
-		return Member{}, false, nil //nolint:nilerr // it is gone
+		return Member{}, false, nil // it is gone
 	}
 	full := bytes.TrimSuffix([]byte(c.home.name), []byte("/"))
 	full = append(append(append(full, '/'), c.base...), '/')

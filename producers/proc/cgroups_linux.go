@@ -70,7 +70,7 @@ func (c *cgroups) open() error {
 	}
 	for n := range 1000 {
 		c.base = fmt.Sprintf("%s%d-%d", basePrefix, os.Getpid(), n)
-		err := os.Mkdir(c.dir(), 0o755)
+		err := os.Mkdir(c.dir(), 0o750)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -272,8 +272,7 @@ func (c *cgroups) openAt(name string, flags int) (int, error) {
 
 // errno strips the path that Go adds.
 func errno(err error) error {
-	var number syscall.Errno
-	if errors.As(err, &number) {
+	if number, ok := errors.AsType[syscall.Errno](err); ok {
 		return number
 	}
 	return err

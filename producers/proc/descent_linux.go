@@ -88,7 +88,7 @@ func markOf(pid int) (mark string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	for _, entry := range bytes.Split(environ, []byte{0}) {
+	for entry := range bytes.SplitSeq(environ, []byte{0}) {
 		if value, ok := bytes.CutPrefix(entry, []byte(markVariable)); ok {
 			return string(value), true
 		}

@@ -85,7 +85,7 @@ func (c *cgroups) handDown(dir, name string) error {
 		return fmt.Errorf("the daemon shares its control group with %d other processes, so the %s controller can't be handed down", len(others), name)
 	}
 	below := filepath.Join(c.dir(), leaf)
-	if err := os.Mkdir(below, 0o755); err != nil {
+	if err := os.Mkdir(below, 0o750); err != nil {
 		return fmt.Errorf("no control group can be made: %w", errno(err))
 	}
 	if err := enter(below); err != nil {

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// youth is how many clock ticks an orphan has to show whose it is.
+const youth = 10
+
 // strayGrace is what orphans get that are nobody's, when the host closes.
 const strayGrace = time.Second
 
@@ -83,7 +86,11 @@ func (l *lineage) knows(s stat) bool {
 // left reports whether one of the orphans may be of that tree. Of a tree whose leader
 // was reaped each member descends from an orphan, or is one.
 func (l *lineage) left(d *descent) bool {
-	for _, s := range l.nets.reaper.orphans() {
+	orphans, err := l.nets.reaper.orphans()
+	if err != nil && !d.released.Load() {
+		return true
+	}
+	for _, s := range orphans {
 		if s.dead {
 			continue
 		}
@@ -190,10 +197,12 @@ func (v *look) claim(pid int, d *descent) {
 
 // place finds the tree of an orphan that was never seen before.
 func (l *lineage) place(s stat, v *look) {
-	if a, ok := l.aside[s.pid]; ok && a.start == s.start {
+	a, ok := l.aside[s.pid]
+	ok = ok && a.start == s.start
+	if ok && !a.stray {
 		return
 	}
-	if s.session == s.pid {
+	if s.session == s.pid && !ok {
 		held := pidfds()
 		if _, ok := held[s.pid]; ok || held == nil {
 			if held != nil {
@@ -202,34 +211,48 @@ func (l *lineage) place(s stat, v *look) {
 			return
 		}
 	}
-	if d := l.guess(s); d != nil {
+	d, sure := l.hinted(s)
+	if d == nil && !sure && !ok {
+		d = l.only(s)
+	}
+	if d != nil {
 		v.claim(s.pid, d)
+		return
+	}
+	// In the middle of an exec there is nothing to see yet.
+	if ok || ticks() <= s.start+youth {
 		return
 	}
 	l.aside[s.pid] = aside{Member: s.member(), stray: true}
 	l.nets.host.logger.Warn("an orphan can't be told from which process tree it is", "pid", s.pid)
 }
 
-// guess looks for what hints at an orphan's tree.
-func (l *lineage) guess(s stat) *descent {
+// hinted looks at an orphan for its tree. Sure says that its mark told, be it of a tree
+// that has ended.
+func (l *lineage) hinted(s stat) (d *descent, sure bool) {
 	if mark, ok := markOf(s.pid); ok {
 		for d, known := range l.trees {
 			if known == mark {
-				return d
+				return d, true
 			}
 		}
-		return nil // of a tree that has ended
+		return nil, true
 	}
 	fds := "/proc/" + strconv.Itoa(s.pid) + "/fd/"
 	for _, fd := range []string{"1", "2"} {
 		link, err := os.Readlink(fds + fd)
 		for d := range l.trees {
 			if err == nil && slices.Contains(d.pipes, link) {
-				return d
+				return d, false
 			}
 		}
 	}
-	var only *descent
+	return nil, false
+}
+
+// only gives the one tree that was there when an orphan was born; nil if there were
+// several.
+func (l *lineage) only(s stat) (only *descent) {
 	for d := range l.trees {
 		if d.born <= s.start {
 			if only != nil {

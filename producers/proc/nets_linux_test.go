@@ -45,6 +45,7 @@ func finish(t testing.TB, p *Process) Exit {
 func TestNetsStopEverybody(t *testing.T) {
 	const grace = 300 * time.Millisecond
 	eachNet(t, func(t *testing.T, host *Host) {
+		t.Helper()
 		for _, c := range []struct {
 			name, command string
 			pids          int
@@ -92,6 +93,7 @@ func TestNetsStopEverybody(t *testing.T) {
 // A11: who left its session is a leftover like any other.
 func TestNetsNameLeftovers(t *testing.T) {
 	eachNet(t, func(t *testing.T, host *Host) {
+		t.Helper()
 		for _, c := range []struct{ name, command, left string }{
 			{"A11", `(setsid sleep 431 >/dev/null 2>&1 &); echo up`, "sleep 431"},
 			{"daemon", `env -i setsid -f sleep 432 >/dev/null 2>&1`, "sleep 432"},
@@ -152,6 +154,7 @@ func requireCommand(t *testing.T, member Member, want string) {
 // is given back.
 func TestNetsReapOrphansOnly(t *testing.T) {
 	eachNet(t, func(t *testing.T, host *Host) {
+		t.Helper()
 		settled := func() (fds, goroutines, groups int) {
 			return descriptors(t), runtime.NumGoroutine(), countGroups(t, host)
 		}
@@ -242,6 +245,7 @@ func zombies(t *testing.T) (pids []int) {
 // A child that nobody waits for yet is its starter's, with a session of its own too.
 func TestReaperLeavesOthersAlone(t *testing.T) {
 	eachNet(t, func(t *testing.T, host *Host) {
+		t.Helper()
 		for _, setsid := range []bool{false, true} {
 			cmd := exec.Command(bash(), "-c", "exit 9")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: setsid}
@@ -294,6 +298,7 @@ func TestSignalsByName(t *testing.T) {
 // A9: the group gets it, as from a terminal; who is reaped gets nothing.
 func TestSignalReachesTheGroup(t *testing.T) {
 	eachNet(t, func(t *testing.T, host *Host) {
+		t.Helper()
 		p, out := start(t, host, `trap 'echo int; exit 4' INT; echo up; while :; do sleep 0.02; done`)
 		require.Equal(t, "up", line(t, out))
 		require.NoError(t, p.Signal(syscall.SIGINT))
@@ -306,6 +311,7 @@ func TestSignalReachesTheGroup(t *testing.T) {
 // Who is not in the group is no member, whatever its number says.
 func TestStrangersAreNoMembers(t *testing.T) {
 	eachNet(t, func(t *testing.T, host *Host) {
+		t.Helper()
 		c := host.nets.cgroups
 		if c == nil {
 			t.Skip("no control groups")
@@ -394,8 +400,10 @@ func TestStaleGroupsAreRemoved(t *testing.T) {
 }
 
 func TestHomesIn(t *testing.T) {
+	//nolint:dupword // so it is written
 	const line = "41 31 0:38 %s %s rw,relatime shared:5 - cgroup2 cgroup2 rw\n"
-	v1 := "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+	//nolint:dupword // so it is written
+	const v1 = "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
 	for _, c := range []struct {
 		mounts, groups string
 		want           []home

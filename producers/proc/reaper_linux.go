@@ -115,7 +115,8 @@ func (r *reaper) sweep() (reaped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var held map[int]struct{}
-	for _, s := range r.childrenLocked() {
+	children, _ := r.childrenLocked() // what can't be read now is read the next time
+	for _, s := range children {
 		if !s.dead {
 			continue
 		}
@@ -141,10 +142,11 @@ func (r *reaper) sweep() (reaped int) {
 
 // orphans lists children that are no leaders and outside of this program's session,
 // dead ones too. It is no snapshot.
-func (r *reaper) orphans() []stat {
+func (r *reaper) orphans() ([]stat, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.DeleteFunc(r.childrenLocked(), func(s stat) bool { return !r.orphan(s) })
+	found, err := r.childrenLocked()
+	return slices.DeleteFunc(found, func(s stat) bool { return !r.orphan(s) }), err
 }
 
 // orphan tells that a process may be an orphan of a tree.
@@ -154,37 +156,41 @@ func (r *reaper) orphan(s stat) bool { return s.session != r.session && r.child(
 func (r *reaper) child(s stat) bool { return s.parent == r.self && !r.nets.leads(s.pid) }
 
 // childrenLocked lists children that are no leaders, dead ones too.
-func (r *reaper) childrenLocked() (found []stat) {
+func (r *reaper) childrenLocked() (found []stat, err error) {
 	if r.list == nil {
-		for _, s := range r.nets.host.procs.look().all {
+		p := r.nets.host.procs.look()
+		for _, s := range p.all {
 			if r.child(s) {
 				found = append(found, s)
 			}
 		}
-		return found
+		return found, p.err
 	}
+	numbers, err := r.numbersLocked()
 	var buf [1024]byte
-	for _, pid := range r.numbersLocked() {
+	for _, pid := range numbers {
 		if r.nets.leads(pid) {
 			continue
 		}
-		if s, ok := readStat(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid), buf[:]); ok && r.child(s) {
+		s, ok, lack := tryStat(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid), buf[:])
+		err = errors.Join(err, lack)
+		if ok && r.child(s) {
 			found = append(found, s)
 		}
 	}
-	return found
+	return found, err
 }
 
-func (r *reaper) numbersLocked() []int {
+func (r *reaper) numbersLocked() ([]int, error) {
 	// Read by position: it begins anew each time. Its size is not known ahead.
-	text, _ := io.ReadAll(io.NewSectionReader(r.list, 0, math.MaxInt32))
+	text, err := io.ReadAll(io.NewSectionReader(r.list, 0, math.MaxInt32))
 	var pids []int
 	for field := range bytes.FieldsSeq(text) {
 		if pid, err := strconv.Atoi(string(field)); err == nil {
 			pids = append(pids, pid)
 		}
 	}
-	return pids
+	return pids, err
 }
 
 // someoneDied reports whether any child waits to be reaped, and leaves it so.

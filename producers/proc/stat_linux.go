@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -30,18 +31,37 @@ const (
 	statStart   = 19
 )
 
-// readStat reads one process; false means that there is none of that number.
+// readStat reads one process; false means that there is none of that number, or that
+// it can't be read.
 func readStat(proc int, pid string, buf []byte) (stat, bool) {
-	fd, err := unix.Openat(proc, pid+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	s, ok, err := tryStat(proc, pid, buf)
+	return s, ok && err == nil
+}
+
+// tryStat reads one process. An error means that this program lacks what it takes.
+func tryStat(proc int, pid string, buf []byte) (stat, bool, error) {
+	n, err := readAt(proc, pid+"/stat", buf)
+	if lacking(err) {
+		return stat{}, false, err
+	}
+	s, ok := parseStat(buf[:n]) // of nothing, if it is gone
+	return s, ok, nil
+}
+
+// readAt reads the beginning of a file.
+func readAt(dir int, name string, buf []byte) (int, error) {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return stat{}, false
+		return 0, os.NewSyscallError("open", err)
 	}
 	n, err := unix.Read(fd, buf)
 	_ = unix.Close(fd)
-	if err != nil {
-		return stat{}, false
-	}
-	return parseStat(buf[:n])
+	return max(n, 0), os.NewSyscallError("read", err)
+}
+
+// lacking tells that an error is no word about what was asked for.
+func lacking(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
 func parseStat(line []byte) (stat, bool) {

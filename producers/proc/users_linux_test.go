@@ -121,7 +121,7 @@ func TestControllersAreHandedDown(t *testing.T) {
 	if name := os.Getenv(asLimited); name != "" {
 		host, err := NewHost(Config{Net: netCgroup})
 		require.NoError(t, err)
-		fmt.Printf("answer: %v\n", host.nets.cgroups.enableOne(name))
+		_, _ = fmt.Fprintf(os.Stdout, "answer: %v\n", host.nets.cgroups.enableOne(name))
 		p, out := start(t, host, `cat /proc/self/cgroup | grep -c '^0::.*/afoot-.*/t'`)
 		require.Equal(t, "1", line(t, out))
 		finish(t, p)
