@@ -18,8 +18,9 @@ const (
 	smallChunk = 16 << 10
 )
 
-// mover is a log whose bytes the system can move into a socket, none of which is
-// dropped meanwhile.
+// mover is a log that writes its bytes into a socket by itself, by the system where
+// that can be, and never one that was dropped meanwhile. It blocks until some have
+// left, no longer than the deadline that is set on the connection.
 type mover interface {
 	SendTo(socket syscall.RawConn, offset, limit int64) (int64, error)
 }
@@ -45,12 +46,11 @@ func (p *logPiece) direct(c *call, r *http.Request) *directSender {
 		return nil
 	}
 	conn, _ := r.Context().Value(connKey{}).(net.Conn)
-	switch conn.(type) {
-	case *net.TCPConn, *net.UnixConn:
-	default:
+	plain, ok := conn.(syscall.Conn)
+	if !ok {
 		return nil // TLS: what leaves is not what is in the file
 	}
-	socket, err := conn.(syscall.Conn).SyscallConn()
+	socket, err := plain.SyscallConn()
 	if err != nil {
 		return nil
 	}
