@@ -28,10 +28,12 @@ func run(m *testing.M) int {
 		}
 	}
 	// A check of a property runs real processes: a few say as much as a minute allows.
-	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
-		if err := f.Value.Set("25"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+	for name, value := range map[string]string{"rapid.checks": "25", "rapid.shrinktime": "10s"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() == f.DefValue {
+			if err := f.Value.Set(value); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
 		}
 	}
 	binary = os.Getenv("AFOOT_E2E_BIN")

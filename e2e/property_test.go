@@ -131,7 +131,8 @@ func (w *world) start() {
 	if len(w.tasks) >= 12 {
 		return
 	}
-	s := rapid.SampledFrom(repertoire).Draw(w.r, "script")
+	s := repertoire[rapid.IntRange(0, len(repertoire)-1).Draw(w.r, "script")]
+	w.r.Log(s.name)
 	if s.wide && w.net == "group" {
 		s = repertoire[0]
 	}
@@ -154,7 +155,7 @@ func (w *world) start() {
 }
 
 func (w *world) step() {
-	pick := func() *work { return rapid.SampledFrom(w.tasks).Draw(w.r, "task") }
+	pick := func() *work { return w.tasks[rapid.IntRange(0, len(w.tasks)-1).Draw(w.r, "task")] }
 	switch rapid.SampledFrom([]string{"start", "start", "input", "input", "close", "signal", "kill", "read", "read", "wait", "look"}).Draw(w.r, "step") {
 	case "start":
 		w.start()
@@ -250,7 +251,7 @@ func (w *world) verify() {
 			t.lives && !byInput, t.lives && i%2 == 1:
 			w.kill(t)
 		case t.stdin && !t.closed:
-			w.input(t, nil, true)
+			w.input(t, []byte{}, true)
 		}
 	}
 	for _, t := range w.tasks {

@@ -92,8 +92,8 @@ func TestRunAs(t *testing.T) {
 				require.Equal(t, 3, s.exitCode())
 			})
 			t.Run("limits", func(t *testing.T) {
-				_, text := run(`nice; id -u`, fields{"nice": 9})
-				require.Equal(t, "9\n65534\n", text)
+				_, text := run(`nice; id -u`, fields{"nice": 19})
+				require.Equal(t, "19\n65534\n", text)
 			})
 			t.Run("workdirs", func(t *testing.T) {
 				dir := filepath.Join(filepath.Dir(d.work), "closed-"+hexText(3))
