@@ -46,7 +46,7 @@ func nothing(read registry.Read) bool {
 	return read.NextOffset == read.Offset && (read.Stderr == nil || read.Stderr.NextOffset == read.Stderr.Offset)
 }
 
-// chosen gives the stream of that name.
+// chosen gives the stream of that name. It needs no lock.
 func (r *record) chosen(name string) (int, error) {
 	switch name {
 	case "", registry.StreamStdout:
@@ -55,7 +55,7 @@ func (r *record) chosen(name string) (int, error) {
 		if r.streams[stderr] != nil {
 			return stderr, nil
 		}
-		return 0, registry.Errorf(registry.CodeInvalid, "task %s has one stream, and no stderr of its own", r.snap.ID)
+		return 0, registry.Errorf(registry.CodeInvalid, "the task has one stream, and no stderr of its own")
 	}
 	return 0, registry.Errorf(registry.CodeInvalid, "stream must be stdout or stderr")
 }
