@@ -45,7 +45,12 @@ func TestI5StoppedSubscribers(t *testing.T) {
 		})
 	}
 	require.NoError(t, g.Wait())
-	told := healthy.await(t, 10*time.Second, ends+1, "task.done") // soon after the last
+	var told []event
+	eventually(t, 10*time.Second, "the healthy one has all, soon after the last", func() bool {
+		told = healthy.all("task.done")
+		return len(told) > ends || len(healthy.all("bye", "gap")) > 0
+	})
+	require.Len(t, told, ends+1, "then came %v", healthy.all("bye", "gap"))
 	require.Less(t, d.residentKiB(t)-base, 150<<10, "KiB of memory")
 	_, last := first.number(t)
 	seen := map[string]bool{}
