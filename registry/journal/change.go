@@ -1,0 +1,123 @@
+package journal
+
+import (
+	"fmt"
+	"time"
+
+	"afoot/registry"
+)
+
+// table is where a key belongs.
+type table uint8
+
+const (
+	tasks table = iota
+	agents
+	keys
+	counters
+	notices
+	sessions
+	lost
+	settings
+)
+
+// key names what a change is about; of the changes of one key the newest counts.
+type key struct {
+	table   table
+	a, b, c string
+	n       uint64
+}
+
+// change is one change in line.
+type change struct {
+	// row is a row of the registry or one of the types below.
+	row any
+	// order is the place of a then among others.
+	order uint64
+	then  func()
+	// tried says that a transaction with this change has failed: only most
+	// probably is it not on disk.
+	tried bool
+}
+
+// The changes that are no rows of the registry.
+type (
+	noticePut     NoticeRow
+	noticeWritten struct {
+		session string
+		number  uint64
+		at      time.Time
+	}
+	noticeGone struct {
+		session string
+		number  uint64
+	}
+	sessionMark struct {
+		session       string
+		last, evicted uint64
+	}
+	lostNotice struct{ session, owner, agent string }
+	lostGone   struct{ session, owner string }
+	setting    struct{ name, value string }
+)
+
+func keyOf(row any) key {
+	switch r := row.(type) {
+	case registry.TaskRow:
+		return key{table: tasks, a: string(r.Snapshot.ID)}
+	case registry.TaskGone:
+		return key{table: tasks, a: string(r.ID)}
+	case registry.AgentRow:
+		return key{table: agents, a: r.Owner.Session, b: r.Owner.Agent, n: r.Owner.Incarnation}
+	case registry.AgentGone:
+		return key{table: agents, a: r.Owner.Session, b: r.Owner.Agent, n: r.Owner.Incarnation}
+	case registry.KeyRow:
+		return key{table: keys, a: r.Session, b: r.Subject, c: r.Key}
+	case registry.KeyGone:
+		return key{table: keys, a: r.Session, b: r.Subject, c: r.Key}
+	case registry.CounterRow:
+		return key{table: counters, a: string(r.Kind)}
+	case noticePut:
+		return key{table: notices, a: r.Session, n: r.Number}
+	case noticeWritten:
+		return key{table: notices, a: r.session, n: r.number}
+	case noticeGone:
+		return key{table: notices, a: r.session, n: r.number}
+	case sessionMark:
+		return key{table: sessions, a: r.session}
+	case lostNotice:
+		return key{table: lost, a: r.session, b: r.owner}
+	case lostGone:
+		return key{table: lost, a: r.session, b: r.owner}
+	case setting:
+		return key{table: settings, a: r.name}
+	}
+	panic(fmt.Sprintf("journal: no table for a %T", row)) // a row type without a table is a fault in this package
+}
+
+// merge puts a newer change over an older one of the same key. False means that
+// nothing is left to write.
+func merge(older, newer change) (change, bool) {
+	newer.tried = newer.tried || older.tried
+	switch row := newer.row.(type) {
+	case noticeGone:
+		// A number is given once: a notice that never came near the disk is not there.
+		_, put := older.row.(noticePut)
+		return newer, !put || older.tried
+	case noticeWritten:
+		switch was := older.row.(type) {
+		case noticePut:
+			was.Written = row.at
+			older.row = was
+			return older, true
+		case noticeGone:
+			return older, true
+		}
+	case sessionMark:
+		if was, ok := older.row.(sessionMark); ok {
+			row.last, row.evicted = max(row.last, was.last), max(row.evicted, was.evicted)
+			newer.row = row
+		}
+	}
+	return newer, true
+}

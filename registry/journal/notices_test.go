@@ -1,0 +1,98 @@
+package journal
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"afoot/registry"
+)
+
+// hubJournal is how the event hub asks for its part, without this package.
+type hubJournal interface {
+	Put(session string, number uint64, row struct {
+		Session                  string
+		Number                   uint64
+		Key, Owner, Agent, Event string
+		Data                     []byte
+		Written                  time.Time
+	}, then func())
+}
+
+var _ hubJournal = (*Notices)(nil)
+
+func TestNoticesSurvive(t *testing.T) {
+	path := at(t)
+	j, err := Open(Config{Path: path})
+	require.NoError(t, err)
+	n := j.Notices()
+	told := make(chan uint64, 10)
+	row := NoticeRow{Key: "bash-1", Owner: "alice/default/1", Agent: "default", Event: "task.done", Data: []byte(`{"id":"bash-1"}`)}
+	for i := range uint64(5) {
+		n.Put("alice", i+1, row, func() { told <- i + 1 })
+	}
+	for i := range uint64(5) {
+		require.Equal(t, i+1, <-told, "in order")
+	}
+	when := time.Unix(1_700_000_000, 5).UTC()
+	n.Written("alice", 2, when)
+	n.Written("alice", 99, when)
+	n.Gone("alice", 1, 98)
+	n.Mark("alice", 3, 1)
+	n.Lost("alice", "alice/default/1", "default")
+	n.Lost("alice", "alice/agent-2/7", "agent-2")
+	n.Told("alice", "alice/agent-2/7", "nobody")
+	n.Move("alice", []uint64{3}, 6, row, nil)
+	n.Lost("carol", "c", "a")
+	require.NoError(t, j.Sync(t.Context(), j.SetSetting("last", "x")), "all share one order")
+	check := func(j *Journal) {
+		rows, marks, err := j.Notices().Load(t.Context())
+		require.NoError(t, err)
+		want := make([]NoticeRow, 4)
+		for i, number := range []uint64{2, 4, 5, 6} {
+			want[i] = row
+			want[i].Session, want[i].Number = "alice", number
+		}
+		want[0].Written = when
+		require.Equal(t, want, rows)
+		require.Equal(t, []SessionMark{
+			{Session: "alice", Last: 6, Evicted: 1, Lost: map[string]string{"alice/default/1": "default"}},
+			{Session: "carol", Lost: map[string]string{"c": "a"}},
+		}, marks)
+	}
+	check(j)
+	shut(t, j)
+	check(opened(t, Config{Path: path}))
+}
+
+func TestMerge(t *testing.T) {
+	when := time.Unix(1, 0)
+	put := noticePut{Session: "s", Number: 1, Key: "k"}
+	written := put
+	written.Written = when
+	for name, c := range map[string]struct {
+		older, newer change
+		want         any
+		left, then   bool
+	}{
+		"put, written":     {change{row: put, then: func() {}}, change{row: noticeWritten{"s", 1, when}}, written, true, true},
+		"put, gone":        {change{row: put, then: func() {}}, change{row: noticeGone{"s", 1}}, noticeGone{"s", 1}, false, false},
+		"tried put, gone":  {change{row: put, tried: true}, change{row: noticeGone{"s", 1}}, noticeGone{"s", 1}, true, false},
+		"gone, written":    {change{row: noticeGone{"s", 1}}, change{row: noticeWritten{"s", 1, when}}, noticeGone{"s", 1}, true, false},
+		"written, gone":    {change{row: noticeWritten{"s", 1, when}}, change{row: noticeGone{"s", 1}}, noticeGone{"s", 1}, true, false},
+		"marks never fall": {change{row: sessionMark{"s", 5, 1}}, change{row: sessionMark{"s", 4, 2}}, sessionMark{"s", 5, 2}, true, false},
+		"lost, told":       {change{row: lostNotice{"s", "o", "a"}}, change{row: lostGone{"s", "o"}}, lostGone{"s", "o"}, true, false},
+		"task, gone":       {change{row: registry.TaskRow{}}, change{row: registry.TaskGone{}}, registry.TaskGone{}, true, false},
+		"gone, task":       {change{row: registry.TaskGone{}, tried: true}, change{row: registry.TaskRow{}}, registry.TaskRow{}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, keyOf(c.older.row), keyOf(c.newer.row))
+			got, left := merge(c.older, c.newer)
+			require.Equal(t, c.left, left)
+			require.Equal(t, c.want, got.row)
+			require.Equal(t, c.older.tried, got.tried)
+			require.Equal(t, c.then, got.then != nil)
+		})
+	}
+}

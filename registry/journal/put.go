@@ -1,0 +1,75 @@
+package journal
+
+import (
+	"fmt"
+
+	"afoot/registry"
+)
+
+// put writes one change.
+func (c *db) put(row any) error {
+	switch r := row.(type) {
+	case registry.TaskRow:
+		return c.putTask(r)
+	case registry.TaskGone:
+		if err := c.run("DELETE FROM outputs WHERE id = ?", string(r.ID)); err != nil {
+			return err
+		}
+		return c.run("DELETE FROM tasks WHERE id = ?", string(r.ID))
+	case registry.AgentRow:
+		return c.run("INSERT OR REPLACE INTO agents VALUES (?, ?, ?, ?, ?, ?)",
+			r.Owner.Session, r.Owner.Agent, r.Owner.Incarnation, r.Seq, r.Label, int64(r.Lease))
+	case registry.AgentGone:
+		return c.run("DELETE FROM agents WHERE session = ? AND agent = ? AND incarnation = ?",
+			r.Owner.Session, r.Owner.Agent, r.Owner.Incarnation)
+	case registry.KeyRow:
+		return c.run("INSERT OR REPLACE INTO idempotency_keys VALUES (?, ?, ?, ?, ?, ?)",
+			r.Session, r.Subject, r.Key, r.Fingerprint[:], string(r.ID), r.At)
+	case registry.KeyGone:
+		return c.run("DELETE FROM idempotency_keys WHERE session = ? AND subject = ? AND key = ?", r.Session, r.Subject, r.Key)
+	case registry.CounterRow:
+		return c.run("INSERT OR REPLACE INTO counters VALUES (?, ?)", string(r.Kind), r.Last)
+	case setting:
+		return c.run("INSERT OR REPLACE INTO settings VALUES (?, ?)", r.name, r.value)
+	}
+	return c.putNotice(row)
+}
+
+func (c *db) putTask(r registry.TaskRow) error {
+	s := r.Snapshot
+	err := c.run("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		string(s.ID), r.Seq, string(s.Kind), s.Label, s.OutputLimitBytes,
+		s.Owner.Session, s.Owner.Agent, s.Owner.Incarnation,
+		string(s.Status), s.Detail, []byte(s.Result), s.StartedAt, s.FinishedAt,
+		s.Reported, s.OutputBytes, s.DroppedBytes,
+		r.Cursor, r.StderrCursor, r.Announced, []byte(r.Handle))
+	if err != nil {
+		return err
+	}
+	if r.Output == "" {
+		return c.run("DELETE FROM outputs WHERE id = ?", string(s.ID))
+	}
+	return c.run("INSERT INTO outputs VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET output = excluded.output WHERE output <> excluded.output",
+		string(s.ID), r.Output)
+}
+
+func (c *db) putNotice(row any) error {
+	switch r := row.(type) {
+	case noticePut:
+		return c.run("INSERT OR REPLACE INTO notices VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			r.Session, r.Number, r.Key, r.Owner, r.Agent, r.Event, r.Data, r.Written)
+	case noticeWritten:
+		return c.run("UPDATE notices SET written_at = ? WHERE session = ? AND number = ?", r.at, r.session, r.number)
+	case noticeGone:
+		return c.run("DELETE FROM notices WHERE session = ? AND number = ?", r.session, r.number)
+	case sessionMark:
+		return c.run(`INSERT INTO sessions VALUES (?, ?, ?)
+			ON CONFLICT (session) DO UPDATE SET last = max(last, excluded.last), evicted = max(evicted, excluded.evicted)`,
+			r.session, r.last, r.evicted)
+	case lostNotice:
+		return c.run("INSERT OR REPLACE INTO lost_notices VALUES (?, ?, ?)", r.session, r.owner, r.agent)
+	case lostGone:
+		return c.run("DELETE FROM lost_notices WHERE session = ? AND owner = ?", r.session, r.owner)
+	}
+	return fmt.Errorf("no table for a %T", row)
+}
