@@ -6,4 +6,6 @@ import "errors"
 
 func mountTmpfs(string, int) error { return errors.ErrUnsupported }
 
+func mountRAM(string) error { return errors.ErrUnsupported }
+
 func unmount(string) error { return nil }

@@ -8,47 +8,70 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendPiece bounds what one call of the system moves while the log's bytes are held.
-const sendPiece = 1 << 20
-
-// SendTo moves kept bytes from offset on, at most limit, into a socket without
-// passing them through the process. It waits while the socket is full, no longer
-// than the deadline that is set there, and returns as soon as something was moved.
-// Bytes are held against being dropped only while the system takes them, never while
-// the socket is full. Dropped bytes are [ErrDropped], never zeros; io.EOF is the end of
-// what has arrived.
-func (r *Reader) SendTo(socket syscall.RawConn, offset, limit int64) (n int64, err error) {
-	waited := socket.Write(func(fd uintptr) (done bool) {
-		n, err = r.send(int(fd), offset, limit)
-		return !errors.Is(err, unix.EAGAIN)
-	})
-	if waited != nil {
-		return 0, waited
+// SendTo moves bytes from offset on into a socket, at most limit, and gives how
+// many; it blocks until the socket takes some, or its write deadline is over. The
+// errors are those of [Reader.ReadAt], io.EOF too, or the socket's.
+//
+// The system moves the bytes of a log that has ended by reference. While it grows
+// they are copied: the room of those that are dropped is written again, and a
+// socket that holds references would send what is new there.
+func (r *Reader) SendTo(socket syscall.RawConn, offset, limit int64) (int64, error) {
+	if !r.log.hasEnded() {
+		return r.copyTo(socket, offset, limit)
 	}
-	return n, err
-}
-
-func (r *Reader) send(socket int, offset, limit int64) (int64, error) {
 	r.log.keep.RLock()
 	defer r.log.keep.RUnlock()
-	first, written := r.log.first.Load(), r.log.written.Load()
+	first, end, _ := r.log.bounds()
 	switch {
 	case offset < first:
 		return 0, ErrDropped
-	case offset >= written:
+	case offset >= end:
 		return 0, io.EOF
+	case r.which != r.log.place.file:
+		return 0, ErrDamaged
 	}
-	size := int(min(limit, written-offset, sendPiece))
-	for {
-		n, err := unix.Sendfile(socket, int(r.file.Fd()), &offset, size)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err == nil && n == 0:
-			return 0, damaged(io.EOF)
-		case err != nil:
-			return 0, err
+	for at, length := range r.log.place.pieces(offset, min(limit, end-offset)) {
+		return r.sendFile(socket, at, length)
+	}
+	return 0, nil
+}
+
+func (r *Reader) sendFile(socket syscall.RawConn, at, length int64) (sent int64, err error) {
+	waitErr := socket.Write(func(fd uintptr) bool {
+		var n int
+		n, err = unix.Sendfile(int(fd), int(r.file.Fd()), &at, int(min(length, 1<<30)))
+		sent = int64(max(n, 0))
+		return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
+	})
+	switch {
+	case waitErr != nil:
+		return sent, waitErr
+	case err == nil && sent == 0:
+		return 0, damaged(io.EOF)
+	}
+	return sent, err
+}
+
+func (r *Reader) copyTo(socket syscall.RawConn, offset, limit int64) (sent int64, err error) {
+	piece := r.log.store.borrow()
+	defer r.log.store.pieces.Put(piece)
+	n, err := r.ReadAt(piece[:min(limit, int64(len(piece)))], offset)
+	if n == 0 {
+		return 0, err
+	}
+	waitErr := socket.Write(func(fd uintptr) bool {
+		for sent < int64(n) {
+			var wrote int
+			wrote, err = unix.Write(int(fd), piece[sent:n])
+			switch {
+			case err == nil:
+				sent += int64(wrote)
+			case errors.Is(err, unix.EINTR):
+			default:
+				return !errors.Is(err, unix.EAGAIN)
+			}
 		}
-		return int64(n), nil
-	}
+		return true
+	})
+	return sent, errors.Join(waitErr, err)
 }

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build unix && !linux
 
 package output
 
@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// SendTo is for systems that can move bytes from a file into a socket while they are
-// held against being dropped; elsewhere it is [errors.ErrUnsupported].
+// SendTo is not to be had here.
 func (r *Reader) SendTo(syscall.RawConn, int64, int64) (int64, error) {
 	return 0, errors.ErrUnsupported
 }
