@@ -106,3 +106,23 @@ type Restorer interface {
 	// read and discarded. An error means that nothing of it is left to read.
 	Restore(handle json.RawMessage) (Run, error)
 }
+
+// Movable is a live, [Kept] Run that can go on under another image of this
+// process: exec keeps its number, its children and the descriptors it is told to.
+type Movable interface {
+	Kept
+	// HandOver stops attending to the run, as far as it takes a moment, and gives
+	// what [Adopter] needs to go on. The descriptors that it names stay open across an
+	// exec. No end is reported meanwhile, and none is lost: it waits for who attends next.
+	HandOver() (json.RawMessage, error)
+	// TakeBack undoes HandOver, because there was no exec.
+	TakeBack()
+}
+
+// Adopter is a [Restorer] that goes on with runs that were handed over.
+type Adopter interface {
+	Restorer
+	// Adopt goes on with a run under its id. It is called before anything is started,
+	// once for each run that was handed over.
+	Adopt(handle json.RawMessage, launch Launch) (Run, error)
+}
