@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -96,13 +97,45 @@ func TestK4NothingIsKept(t *testing.T) {
 				if last.within(base) {
 					break
 				}
-				require.Less(t, time.Since(begun), patient(2*time.Second), "base %+v, now %+v", base, last)
+				require.Less(t, time.Since(begun), patient(2*time.Second), "base %+v, now %+v: %v", base, last, d.links())
 			}
 			require.Equal(t, name == "cgroup", last.groups > 0)
 			d.stop()
 			if root, err := cgroupRoot(); err == nil && name == "cgroup" {
 				require.NoDirExists(t, filepath.Dir(filepath.Join(root, groups)), "a daemon that has ended keeps no group")
 			}
+		})
+	}
+}
+
+// A leftover that ends by itself gives back what it was known by, though nobody asks.
+func TestK4LeftoversThatEndByThemselves(t *testing.T) {
+	t.Parallel()
+	for _, name := range nets {
+		t.Run(name, func(t *testing.T) {
+			d := serve(t, inNet(t, name), "AFOOT_MAX_TASKS_PER_OWNER=40")
+			c := d.as("k4")
+			require.NoError(t, c.exits(t, "exit 2", 2))
+			leave := func(n int) {
+				gates := newGates(t, n)
+				for _, g := range gates {
+					id := c.start(t, `{ `+g.wait()+`} >/dev/null 2>&1 & exit 0`).ID
+					s, _ := c.finish(t, id)
+					require.Contains(t, s.Detail, "left running")
+				}
+				for _, g := range gates {
+					g.open(t)
+				}
+			}
+			leave(2)
+			eventually(t, 5*time.Second, "they have gone", func() bool { return len(d.alive()) == 0 })
+			base := d.counted(t, "")
+			leave(20)
+			eventually(t, 5*time.Second, "they have gone", func() bool { return len(d.alive()) == 0 })
+			eventually(t, 2*time.Second, "descriptors are back", func() bool {
+				d.http.CloseIdleConnections()
+				return d.counted(t, "").descriptors <= base.descriptors
+			})
 		})
 	}
 }
@@ -115,7 +148,7 @@ func (c *client) various(t *testing.T, i int) error {
 	case 7:
 		return c.exits(t, fmt.Sprintf(`head -c 300000 /dev/zero; exit %d`, code), code)
 	case 8:
-		return c.exits(t, fmt.Sprintf(`sleep 0.05 & setsid sleep 0.04 & exit %d`, code), code)
+		return c.exits(t, fmt.Sprintf(`sleep 0.05 & setsid sleep 0.04 & wait; exit %d`, code), code)
 	case 9:
 		return c.exits(t, fmt.Sprintf(`: '%s'; exit %d`, strings.Repeat("x", 140000), code), code)
 	}
@@ -127,6 +160,15 @@ func (s snapshot) kicked(t *testing.T, c *client) string {
 	t.Helper()
 	c.input(t, s.ID, fields{"close": true})
 	return s.ID
+}
+
+// links says what the daemon's descriptors are.
+func (d *daemon) links() []string {
+	paths, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", d.cmd.Process.Pid))
+	for i, path := range paths {
+		paths[i], _ = os.Readlink(path)
+	}
+	return paths
 }
 
 // counts are what a daemon holds.
@@ -146,7 +188,7 @@ func (d *daemon) counted(t *testing.T, task string) counts {
 	if err != nil {
 		return n
 	}
-	if own, err := cgroupPath(d.cmd.Process.Pid); err == nil && own != task {
+	if own, err := cgroupPath(d.cmd.Process.Pid); err == nil && task != "" && own != task {
 		n.groups = groupsBelow(t, filepath.Dir(filepath.Join(root, task)))
 	}
 	return n

@@ -20,7 +20,8 @@ func TestF5DaemonCanNotBeRead(t *testing.T) {
 		t.Run(net, func(t *testing.T) {
 			t.Parallel()
 			d := prepare(t, "AFOOT_NET="+net, "JWT_KEY=s3cr3t-1", "X_API_KEY=s3cr3t-2")
-			d.runBy(t, someone)
+			uid := someone()
+			d.runBy(t, uid)
 			d.launch()
 			d.ready()
 			c := d.as("f5")
@@ -35,7 +36,7 @@ echo end`).ID)
 					kept = append(kept, strings.TrimSpace(line))
 				}
 			}
-			require.Equal(t, []string{strconv.Itoa(someone), "0", "0", "end"}, kept)
+			require.Equal(t, []string{strconv.Itoa(uid), "0", "0", "end"}, kept)
 			owner, err := os.Stat(fmt.Sprintf("/proc/%d/environ", d.cmd.Process.Pid))
 			require.NoError(t, err)
 			require.Equal(t, 0, uidOf(owner), "that is what a process that can't be dumped looks like")
@@ -50,12 +51,13 @@ func TestUnprivilegedDaemon(t *testing.T) {
 		t.Run(net, func(t *testing.T) {
 			t.Parallel()
 			d := prepare(t, "AFOOT_NET="+net, "AFOOT_MAX_TASKS_PER_OWNER=60")
-			d.runBy(t, someone)
+			uid := someone()
+			d.runBy(t, uid)
 			d.launch()
 			d.ready()
 			c := d.as("someone")
 			_, text := c.finish(t, c.start(t, `echo a; echo b >/dev/stderr; echo c >/dev/stdout; echo d; id -u; id -g`).ID)
-			require.Equal(t, fmt.Sprintf("a\nb\nc\nd\n%d\n%d\n", someone, someone), text)
+			require.Equal(t, fmt.Sprintf("a\nb\nc\nd\n%d\n%d\n", uid, uid), text)
 
 			id := c.start(t, `cat </dev/stdin; echo err >/dev/stderr`, stdinOpen, fields{"streams": "split"}).ID
 			require.Equal(t, taken{3, true}, c.input(t, id, fields{"data": "in\n", "close": true}))
@@ -109,6 +111,6 @@ func TestUnprivilegedDaemon(t *testing.T) {
 func TestUnprivilegedDaemonCanNotRunAs(t *testing.T) {
 	t.Parallel()
 	d := prepare(t, "AFOOT_RUN_AS=65534:65534")
-	d.runBy(t, someone)
+	d.runBy(t, someone())
 	d.refuses("AFOOT_RUN_AS")
 }

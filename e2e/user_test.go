@@ -5,13 +5,16 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// someone is a user that owns nothing on this machine.
-const someone = 64321
+var nextUser atomic.Int32
+
+// someone gives a user that owns nothing on this machine and has no process.
+func someone() int { return 64000 + int(nextUser.Add(1)) }
 
 // openTo makes the way to the daemon's directories passable for everybody, and puts
 // the binary where anybody can run it. Who owns what does not change.
