@@ -15,7 +15,8 @@
 // comes is lost and counted as gone; a reader who comes to the end of what was kept
 // is moved over it. As soon as a write succeeds the log begins anew there, since
 // what is kept is one range and the newest is what it is for. A file that was cut
-// short or removed meanwhile is begun anew too; it is never read as zeros.
+// short or removed meanwhile is begun anew too, and what is missing after the end
+// counts as gone; it is never read as zeros.
 // [Log.Loss] has the first reason, which is logged once.
 //
 // After [Log.End] a log holds no goroutine, no descriptor and no buffer.

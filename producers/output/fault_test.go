@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -205,8 +206,9 @@ func TestADirectoryThatVanishedIsMadeAgain(t *testing.T) {
 		require.Equal(t, "after", text(t, log, 10))
 		require.FileExists(t, path(log))
 	}
-	_, err = ended.Page(0, 10)
-	require.ErrorIs(t, err, ErrDamaged)
+	page, err := ended.Page(0, 10)
+	require.NoError(t, err)
+	require.Equal(t, Page{Offset: 5, NextOffset: 5, Dropped: 5, End: true}, page)
 	require.Equal(t, "before", text(t, before, 10))
 	feed(t, before, []byte(", on"))
 	before.End()
@@ -235,8 +237,9 @@ func TestADirectoryThatCantBeMadeAgain(t *testing.T) {
 	}
 	require.ErrorIs(t, err, unix.ENOTDIR)
 	log.End()
-	_, err = log.Page(0, 10)
-	require.ErrorIs(t, err, ErrDamaged)
+	page, err := log.Page(0, 10)
+	require.NoError(t, err)
+	require.Equal(t, Page{Offset: 2, NextOffset: 2, Dropped: 2, End: true}, page)
 	require.NoError(t, os.Remove(dir))
 	next := newLog(t, store)
 	feed(t, next, []byte("c"))
@@ -326,4 +329,43 @@ func TestK6(t *testing.T) {
 	next.End()
 	require.Equal(t, "again\n", text(t, next, 100))
 	require.Empty(t, next.Loss())
+}
+
+// TestWhatIsMissingOfAnEndedLogIsTold: a read ends, and says what is gone.
+func TestWhatIsMissingOfAnEndedLogIsTold(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		bound int64
+		harm  func(path string) error
+		kept  string
+	}{
+		{"removed", 0, os.Remove, ""},
+		{"emptied", 0, func(path string) error { return os.Truncate(path, 0) }, ""},
+		{"cut", 0, func(path string) error { return os.Truncate(path, 21) }, "000000000\n000000001\n0"},
+		{"cut, written round", 64 << 10, func(path string) error { return os.Truncate(path, 5000) }, ""},
+		{"a directory instead", 0, func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := newStore(t, c.bound)
+			log := newLog(t, store)
+			feed(t, log, numbered(20_000))
+			log.End()
+			require.NoError(t, c.harm(path(log)))
+			for range 2 {
+				require.Equal(t, c.kept, text(t, log, 8<<20))
+				page, err := log.Page(int64(len(c.kept)), 10)
+				require.NoError(t, err)
+				require.Equal(t, Page{Offset: 200_000, NextOffset: 200_000, Dropped: 200_000 - int64(len(c.kept)), End: true}, page)
+				require.EqualValues(t, len(c.kept), store.Total())
+				require.NotEmpty(t, log.Loss())
+				reader, err := log.Open()
+				require.NoError(t, err)
+				first, next, _ := reader.Bounds()
+				require.EqualValues(t, len(c.kept), next-first)
+				require.NoError(t, reader.Close())
+			}
+			_ = log.Remove() // the directory is not ours to remove
+			require.Zero(t, store.Total())
+		})
+	}
 }

@@ -122,7 +122,9 @@ func (l *Log) Remove() error {
 		return nil
 	}
 	if !again {
+		l.keep.RLock() // see check
 		written, gone := l.Size()
+		l.keep.RUnlock()
 		l.store.count(gone - written)
 	}
 	err := l.store.remove(l.store.name(seq, logSuffix))
@@ -171,4 +173,10 @@ func (l *Log) hasEnded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended
+}
+
+func (l *Log) isRemoved() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.removed
 }

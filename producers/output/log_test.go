@@ -123,16 +123,13 @@ func TestVanishedFileIsAnErrorThatSaysSo(t *testing.T) {
 	require.NoError(t, log.Remove(), "removing twice is harmless")
 }
 
-func TestShortenedFileIsAnErrorThatSaysSo(t *testing.T) {
-	store := newStore(t, 0)
-	log := newLog(t, store)
+func TestAFileCutWhileItIsReadIsAnErrorThatSaysSo(t *testing.T) {
+	log := newLog(t, newStore(t, 0))
 	feed(t, log, []byte("hello"))
 	log.End()
-	require.NoError(t, os.Truncate(filepath.Join(store.dir.Name(), store.name(log.seq, logSuffix)), 2))
-	_, err := log.Page(0, 10)
-	require.ErrorIs(t, err, ErrDamaged)
 	reader, err := log.Open()
 	require.NoError(t, err)
+	require.NoError(t, os.Truncate(path(log), 2))
 	_, err = reader.ReadAt(make([]byte, 5), 0)
 	require.ErrorIs(t, err, ErrDamaged)
 	require.NotErrorIs(t, err, io.EOF)

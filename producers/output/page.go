@@ -29,8 +29,17 @@ type piece [64 << 10]byte
 // offset inside a character moves back to its start, one below the first kept
 // byte up to it, one behind the last byte is [ErrBeyond]. A character that is cut
 // at the end of what has arrived is left for later, and shows as U+FFFD once the
-// log has ended. A page smaller than one character still makes progress.
+// log has ended. A page smaller than one character still makes progress. What is
+// missing of the file of a log that has ended is gone as if it was dropped.
 func (l *Log) Page(offset, limit int64) (Page, error) {
+	page, err := l.page(offset, limit)
+	if errors.Is(err, ErrDamaged) && l.check() {
+		return l.page(offset, limit)
+	}
+	return page, err
+}
+
+func (l *Log) page(offset, limit int64) (Page, error) {
 	l.keep.RLock()
 	defer l.keep.RUnlock()
 	ended := l.hasEnded()
@@ -150,7 +159,7 @@ func (l *Log) reopen() (*os.File, error) {
 
 // damaged names a file that is gone or too short for what it is.
 func damaged(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP) {
+	if errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EISDIR) {
 		return fmt.Errorf("%w: %s", ErrDamaged, err.Error()) // io.EOF would read as a regular end
 	}
 	return err

@@ -16,9 +16,15 @@ type Reader struct {
 
 // Open opens the raw bytes for reading.
 func (l *Log) Open() (*Reader, error) {
+	l.check()
 	l.keep.RLock()
 	defer l.keep.RUnlock()
 	file, err := l.reopen()
+	if err != nil && l.hasEnded() && !l.isRemoved() {
+		if first, end, _ := l.bounds(); first == end {
+			file, err = os.Open(os.DevNull) // nothing is left to read
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
