@@ -12,6 +12,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// size counts the events so far.
+func (s *stream) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.events)
+}
+
 // I5: subscribers that read nothing cost no other one a notice, nor the daemon its
 // memory; they are cut, and go on from where they were.
 func TestI5StoppedSubscribers(t *testing.T) {
@@ -35,7 +42,9 @@ func TestI5StoppedSubscribers(t *testing.T) {
 	base := d.residentKiB(t)
 	var g errgroup.Group
 	g.SetLimit(8)
-	for range ends {
+	for i := range ends {
+		// Ends come as fast as the healthy one takes them: what a session keeps is bounded.
+		eventually(t, 20*time.Second, "the healthy one is not far behind", func() bool { return healthy.size() > i-500 })
 		g.Go(func() error {
 			a, err := c.call(t.Context(), http.MethodPost, "/tasks", startBody("true", fields{"label": label}))
 			if err == nil && a.status != http.StatusCreated {
@@ -64,9 +73,8 @@ func TestI5StoppedSubscribers(t *testing.T) {
 	eventually(t, 30*time.Second, "the stopped are cut", func() bool { return d.streams(t) == 1 })
 
 	// What had come to a stopped one is whole; from there it goes on.
-	for _, w := range wires[:3] {
-		require.NoError(t, w.conn.SetReadBuffer(4<<20))
-		require.NoError(t, w.conn.SetDeadline(time.Now().Add(30*time.Second)))
+	for _, w := range wires[:2] {
+		require.NoError(t, w.conn.SetDeadline(time.Now().Add(3*time.Second)))
 		res, err := http.ReadResponse(w.r, nil)
 		require.NoError(t, err)
 		s := &stream{}
