@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -221,7 +222,7 @@ func TestE3InputThatIsNotRead(t *testing.T) {
 	g.open(t)
 	require.Equal(t, taken{1, true}, c.input(t, id, fields{"data": "z", "close": true}))
 	s, text := c.finish(t, id)
-	require.Equal(t, fmt.Sprint(got.Written+1), strings.TrimSpace(text))
+	require.Equal(t, strconv.Itoa(got.Written+1), strings.TrimSpace(text))
 	require.Equal(t, 2, s.exitCode())
 	c.kill(t, other)
 }

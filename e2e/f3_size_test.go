@@ -1,8 +1,8 @@
 package e2e
 
 import (
-	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,7 +15,7 @@ func TestF3LongCommands(t *testing.T) {
 	d := serve(t)
 	c := d.as("f3")
 	for _, size := range []int{1000, 131000, 131071, 131072, 131073, 200000, 700000, 1<<20 - 1000} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
+		t.Run(strconv.Itoa(size), func(t *testing.T) {
 			t.Parallel()
 			command := ": '" + strings.Repeat("x", size) + "'; "
 			s, text := c.finish(t, c.start(t, command+`cat | wc -c; echo ok; exit 7`).ID)

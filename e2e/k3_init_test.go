@@ -23,7 +23,7 @@ func serveFirst(t *testing.T, env ...string) *daemon {
 	}
 	d := prepare(t, env...)
 	d.attr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS}
-	d.argv = []string{"bash", "-c", `mount -t proc proc /proc && exec "$0" serve`, binary}
+	d.argv = []string{"bash", "-c", `mount -t proc none /proc && exec "$0" serve`, binary}
 	d.launch()
 	d.ready()
 	return d
