@@ -9,6 +9,9 @@ import (
 // DetailShutdown is the detail of a task that the daemon's own end stopped.
 const DetailShutdown = "daemon shut down"
 
+// DetailLost is the detail of a task that was live when the daemon died.
+const DetailLost = "daemon ended while the task ran"
+
 // Stopped is the snapshot after a producer accepted a cancellation. It reports
 // false, and changes nothing, when the task was not running.
 func (s Snapshot) Stopped() (Snapshot, bool) {

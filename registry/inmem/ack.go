@@ -122,19 +122,23 @@ func (s *Service) dropHandoutLocked(r *record) {
 }
 
 // Ack implements [registry.Tasks].
-func (s *Service) Ack(_ context.Context, caller registry.Caller, id registry.ID, next int64) error {
+func (s *Service) Ack(ctx context.Context, caller registry.Caller, id registry.ID, next int64) error {
 	s.mu.Lock()
-	err := s.ackLocked(caller, id, next)
+	r, err := s.findLocked(caller, id)
+	if err == nil {
+		err = s.ackLocked(r, id, next)
+	}
+	var mark registry.Mark
+	if err == nil {
+		mark = r.mark
+	}
 	s.mu.Unlock()
 	s.dispatch()
-	return err
+	s.written(ctx, mark)
+	return s.refused(ctx, err)
 }
 
-func (s *Service) ackLocked(caller registry.Caller, id registry.ID, next int64) error {
-	r, err := s.findLocked(caller, id)
-	if err != nil {
-		return err
-	}
+func (s *Service) ackLocked(r *record, id registry.ID, next int64) error {
 	h := r.handout
 	switch {
 	case next < 0:
@@ -148,12 +152,14 @@ func (s *Service) ackLocked(caller registry.Caller, id registry.ID, next int64) 
 	}
 	r.cursors[stdout], r.lastAck = next, next
 	if next < h.next[stdout] {
+		s.keepLocked(r)
 		return nil
 	}
 	r.cursors[stderr] = max(r.cursors[stderr], h.next[stderr])
 	if h.terminal {
 		s.reportLocked(r)
 	}
+	s.keepLocked(r)
 	s.dropHandoutLocked(r)
 	return nil
 }

@@ -24,21 +24,44 @@ type agent struct {
 	expires time.Time
 	// disposing refuses new work; gone says that the disposal is over.
 	disposing, gone bool
-	disposed        chan struct{}
+	// kept says that the journal has a row of it; mark is that row's.
+	kept     bool
+	mark     registry.Mark
+	disposed chan struct{}
 }
 
-// OpenAgent implements [registry.Agents].
-func (s *Service) OpenAgent(_ context.Context, caller registry.Caller, opts registry.AgentOptions) (registry.Agent, error) {
+// OpenAgent implements [registry.Agents]. One that can't be written ends at once.
+func (s *Service) OpenAgent(ctx context.Context, caller registry.Caller, opts registry.AgentOptions) (registry.Agent, error) {
 	if caller.Session == "" {
 		return registry.Agent{}, registry.Errorf(registry.CodeForbidden, "a token without a session can't have agents")
 	}
 	if err := opts.Validate(); err != nil {
 		return registry.Agent{}, err
 	}
+	if err := s.writable(); err != nil {
+		return registry.Agent{}, err
+	}
+	a, err := s.open(caller, opts)
+	if err != nil {
+		return registry.Agent{}, err
+	}
+	if err := s.sync(context.WithoutCancel(ctx), a.mark); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.shut {
+			s.disposeLocked(a, "it could not be written")
+		}
+		return registry.Agent{}, err
+	}
+	return a.public(), nil
+}
+
+// open makes an agent. Its mark, like all that is public of it, never changes.
+func (s *Service) open(caller registry.Caller, opts registry.AgentOptions) (*agent, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shut {
-		return registry.Agent{}, errShut()
+	if err := s.openLocked(); err != nil {
+		return nil, err
 	}
 	mine := s.sessionLocked(caller.Session)
 	opened := 0
@@ -51,7 +74,7 @@ func (s *Service) OpenAgent(_ context.Context, caller registry.Caller, opts regi
 		e := registry.Errorf(registry.CodeLimitReached,
 			"limit reached: at most %d agents per session (AFOOT_MAX_AGENTS_PER_SESSION); delete one first", s.cfg.MaxAgentsPerSession)
 		e.Limit = "AFOOT_MAX_AGENTS_PER_SESSION"
-		return registry.Agent{}, e
+		return nil, e
 	}
 	s.opened++
 	a := s.newAgentLocked(registry.Owner{Session: caller.Session, Agent: string(registry.NewID(agentKind, s.opened))})
@@ -60,11 +83,17 @@ func (s *Service) OpenAgent(_ context.Context, caller registry.Caller, opts regi
 	}
 	if opts.Lease != nil {
 		a.lease = *opts.Lease
-		a.expires = now().Add(a.lease)
-		a.timer = time.AfterFunc(a.lease, func() { s.expire(a) })
+		s.leaseLocked(a)
 	}
 	s.agents[a.owner.Agent] = a
-	return a.public(), nil
+	s.keepAgentLocked(a, registry.CounterRow{Kind: agentKind, Last: s.opened})
+	return a, nil
+}
+
+// leaseLocked begins the lease of a new agent.
+func (s *Service) leaseLocked(a *agent) {
+	a.expires = now().Add(a.lease)
+	a.timer = time.AfterFunc(a.lease, func() { s.expire(a) })
 }
 
 func (a *agent) public() registry.Agent {
@@ -108,28 +137,42 @@ func (s *Service) removeAgentLocked(a *agent) {
 	if s.agents[a.owner.Agent] == a {
 		delete(s.agents, a.owner.Agent)
 	}
+	if a.kept {
+		a.kept = false
+		s.goneLocked(a.owner.Incarnation, registry.AgentGone{Owner: a.owner})
+	}
 	s.forgetSessionLocked(a.owner.Session)
 }
 
 // ListAgents implements [registry.Agents].
-func (s *Service) ListAgents(_ context.Context, caller registry.Caller) ([]registry.Agent, error) {
+func (s *Service) ListAgents(ctx context.Context, caller registry.Caller) ([]registry.Agent, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	mine := s.sessions[caller.Session]
-	if mine == nil {
-		return nil, nil
+	if s.loading {
+		s.mu.Unlock()
+		return nil, errLoading()
 	}
-	out := make([]registry.Agent, 0, len(mine.agents))
-	for _, a := range mine.agents {
-		if !a.disposing {
-			out = append(out, a.public())
+	mark := s.rows.removals
+	var out []registry.Agent
+	if mine := s.sessions[caller.Session]; mine != nil {
+		for _, a := range mine.agents {
+			if !a.disposing {
+				out = append(out, a.public())
+				mark = max(mark, a.mark)
+			}
 		}
 	}
+	s.mu.Unlock()
+	s.written(ctx, mark)
 	return out, nil
 }
 
 // Act implements [registry.Agents].
-func (s *Service) Act(_ context.Context, caller registry.Caller) (func(), error) {
+func (s *Service) Act(ctx context.Context, caller registry.Caller) (func(), error) {
+	release, err := s.act(caller)
+	return release, s.refused(ctx, err)
+}
+
+func (s *Service) act(caller registry.Caller) (func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, err := s.agentLocked(caller)

@@ -13,12 +13,12 @@ import (
 func (s *Service) DisposeAgent(ctx context.Context, caller registry.Caller, id string) error {
 	s.mu.Lock()
 	a, err := s.disposableLocked(caller, id)
-	if err == nil && s.shut {
-		err = errShut() // Close ends everything there is
+	if err == nil {
+		err = s.openLocked() // Close ends everything there is
 	}
 	if err != nil || a == nil {
 		s.mu.Unlock()
-		return err
+		return s.refused(ctx, err)
 	}
 	s.disposeLocked(a, "agent disposed")
 	s.mu.Unlock()
@@ -94,12 +94,13 @@ func (s *Service) dispose(a *agent, quiet <-chan struct{}, reason string) {
 	s.mu.Lock()
 	mine := s.ownedLocked(a)
 	s.removeAllLocked(a, mine)
-	s.removeAgentLocked(a)
+	mark := s.rows.removals
 	s.emitLocked(registry.ChangeOwnerGone, &record{snap: registry.Snapshot{Owner: a.owner}})
 	heard := make(chan struct{})
 	s.events.pending = append(s.events.pending, event{mark: heard})
 	s.mu.Unlock()
 	s.dispatch()
+	s.written(context.Background(), mark)
 	for _, r := range mine {
 		s.discard(r)
 	}
@@ -212,7 +213,7 @@ func (s *Service) shutdown(quiet <-chan struct{}) {
 	}
 	s.disposals.Wait()
 	s.sweeps.Wait()
-	s.mu.Lock()
+	s.lockWritten()
 	for _, r := range s.records {
 		s.dropHandoutLocked(r)
 	}

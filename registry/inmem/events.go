@@ -1,6 +1,7 @@
 package inmem
 
 import (
+	"context"
 	"runtime/debug"
 
 	"afoot/registry"
@@ -13,6 +14,8 @@ type event struct {
 	notice bool
 	view   view
 	mark   chan struct{}
+	// rec is whose end a notice tells.
+	rec *record
 }
 
 // eventQueue keeps the order of events. Whoever filled it empties it, unless
@@ -36,12 +39,12 @@ func (s *Service) announceLocked(r *record) {
 		return
 	}
 	r.announced = true
-	s.events.pending = append(s.events.pending, event{notice: true, view: r.viewLocked()})
+	s.events.pending = append(s.events.pending, event{notice: true, view: r.viewLocked(), rec: r})
 }
 
-// dispatch gives pending events to the listeners, in order. It must be called
-// without the lock after each emit. It may return before the events were heard,
-// when another goroutine is about it.
+// dispatch gives pending events to the listeners, in order, once all that they tell
+// is written. It must be called without the lock after each emit. It may return
+// before the events were heard, when another goroutine is about it.
 func (s *Service) dispatch() {
 	for {
 		s.mu.Lock()
@@ -51,29 +54,35 @@ func (s *Service) dispatch() {
 		}
 		batch := s.events.pending
 		s.events.pending, s.events.draining = nil, true
+		mark := s.rows.mark
 		s.mu.Unlock()
+		s.written(context.Background(), mark)
 		for i := range batch {
-			s.tell(&batch[i])
+			if !s.tell(&batch[i]) {
+				batch[i].rec = nil
+			}
 		}
 		s.mu.Lock()
+		s.heardLocked(batch)
 		s.events.draining = false
 		s.mu.Unlock()
 	}
 }
 
-func (s *Service) tell(e *event) {
+// tell reports whether the listeners were told: the end of the service is silent.
+func (s *Service) tell(e *event) bool {
 	if e.mark != nil {
 		close(e.mark)
-		return
+		return true
 	}
 	var snap registry.Snapshot
 	s.contain("stream", func() { snap = e.view.snap; snap = e.view.fill() })
 	s.mu.Lock()
-	listeners := s.plugs.hearingLocked(e, snap.Owner)
-	if s.shut {
-		listeners = nil
-	}
+	listeners, shut := s.plugs.hearingLocked(e, snap.Owner), s.shut
 	s.mu.Unlock()
+	if shut {
+		return false
+	}
 	for _, l := range listeners {
 		s.contain("listener", func() {
 			if e.notice {
@@ -83,6 +92,7 @@ func (s *Service) tell(e *event) {
 			}
 		})
 	}
+	return true
 }
 
 // contain runs foreign code; its panic is logged and goes no further.

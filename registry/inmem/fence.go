@@ -1,6 +1,10 @@
 package inmem
 
-import "afoot/registry"
+import (
+	"context"
+
+	"afoot/registry"
+)
 
 // findLocked looks a task up for a caller: the fence of every verb.
 func (s *Service) findLocked(caller registry.Caller, id registry.ID) (*record, error) {
@@ -22,16 +26,16 @@ func (s *Service) findLocked(caller registry.Caller, id registry.ID) (*record, e
 
 // goneOr gives the refusal for a record that was removed while it was read, and
 // err for any other.
-func (s *Service) goneOr(err error, caller registry.Caller, r *record) error {
+func (s *Service) goneOr(ctx context.Context, err error, caller registry.Caller, r *record) error {
 	if err == nil {
 		return nil
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if r.removed {
 		_, err = s.findLocked(caller, r.snap.ID)
 	}
-	return err
+	s.mu.Unlock()
+	return s.refused(ctx, err)
 }
 
 // quoted keeps the echo of an id that is none short.
@@ -46,6 +50,9 @@ func quoted(id registry.ID) string {
 // agentLocked looks the caller's agent up. Nil without an error means the
 // session's default agent, or nobody for a caller without a session.
 func (s *Service) agentLocked(caller registry.Caller) (*agent, error) {
+	if s.loading {
+		return nil, errLoading()
+	}
 	if caller.Agent == "" || caller.Agent == registry.DefaultAgent {
 		return nil, nil
 	}

@@ -41,7 +41,7 @@ func (s *Service) startOnce(ctx context.Context, caller registry.Caller, req reg
 	}
 	for {
 		s.mu.Lock()
-		s.keys.expireLocked()
+		s.expireKeysLocked()
 		k := s.keys.byName[name]
 		if k == nil {
 			k = &keyed{fingerprint: req.Fingerprint, done: make(chan struct{})}
@@ -67,12 +67,13 @@ func (s *Service) startOnce(ctx context.Context, caller registry.Caller, req reg
 }
 
 func (s *Service) startFirst(ctx context.Context, caller registry.Caller, req registry.StartRequest, name keyName, k *keyed) (registry.Started, error) {
-	snap, err := s.start(ctx, caller, req.Spec)
+	row := registry.KeyRow{Session: name.session, Subject: name.subject, Key: name.key, Fingerprint: req.Fingerprint}
+	snap, err := s.start(ctx, caller, req.Spec, &row)
 	s.mu.Lock()
 	if err != nil {
 		delete(s.keys.byName, name)
 	} else {
-		k.id, k.at = snap.ID, now()
+		k.id, k.at = snap.ID, snap.StartedAt
 		s.keys.order = append(s.keys.order, name)
 	}
 	s.mu.Unlock()
@@ -80,13 +81,16 @@ func (s *Service) startFirst(ctx context.Context, caller registry.Caller, req re
 	return registry.Started{Snapshot: snap}, err
 }
 
-func (i *idempotency) expireLocked() {
+func (s *Service) expireKeysLocked() {
+	i := &s.keys
 	n := 0
 	for ; n < len(i.order); n++ {
-		if time.Since(i.byName[i.order[n]].at) < keyLife {
+		name := i.order[n]
+		if time.Since(i.byName[name].at) < keyLife {
 			break
 		}
-		delete(i.byName, i.order[n])
+		delete(i.byName, name)
+		s.appendLocked(registry.KeyGone{Session: name.session, Subject: name.subject, Key: name.key})
 	}
 	i.order = i.order[n:]
 }

@@ -9,7 +9,7 @@ import (
 // Input implements [registry.Tasks]. The producer is called without the lock, for
 // as long as it blocks; that it comes back when the task ends is its promise.
 func (s *Service) Input(ctx context.Context, caller registry.Caller, id registry.ID, data []byte, last bool) (registry.InputResult, error) {
-	r, err := s.findLive(caller, id)
+	r, err := s.findLive(ctx, caller, id)
 	if err != nil {
 		return registry.InputResult{}, err
 	}
@@ -21,8 +21,8 @@ func (s *Service) Input(ctx context.Context, caller registry.Caller, id registry
 }
 
 // Signal implements [registry.Tasks].
-func (s *Service) Signal(_ context.Context, caller registry.Caller, id registry.ID, name string) error {
-	r, err := s.findLive(caller, id)
+func (s *Service) Signal(ctx context.Context, caller registry.Caller, id registry.ID, name string) error {
+	r, err := s.findLive(ctx, caller, id)
 	if err != nil {
 		return err
 	}
@@ -39,17 +39,20 @@ type target struct {
 	status registry.Status
 }
 
-func (s *Service) findLive(caller registry.Caller, id registry.ID) (target, error) {
+func (s *Service) findLive(ctx context.Context, caller registry.Caller, id registry.ID) (target, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	r, err := s.findLocked(caller, id)
 	if err != nil {
-		return target{}, err
+		s.mu.Unlock()
+		return target{}, s.refused(ctx, err)
 	}
-	if r.snap.Status.Terminal() {
-		return target{}, registry.Errorf(registry.CodeConflict, "task %s has ended: it is %s", id, r.snap.Status)
+	v := r.viewLocked()
+	s.mu.Unlock()
+	if v.snap.Status.Terminal() {
+		s.written(ctx, v.mark)
+		return target{}, registry.Errorf(registry.CodeConflict, "task %s has ended: it is %s", id, v.snap.Status)
 	}
-	return target{run: r.run, status: r.snap.Status}, nil
+	return target{run: r.run, status: v.snap.Status}, nil
 }
 
 // input and signal contain the producer's panics.

@@ -9,43 +9,48 @@ import (
 )
 
 // Kill implements [registry.Tasks].
-func (s *Service) Kill(_ context.Context, caller registry.Caller, id registry.ID, reason string) (registry.KillOutcome, registry.Snapshot, error) {
+func (s *Service) Kill(ctx context.Context, caller registry.Caller, id registry.ID, reason string) (registry.KillOutcome, registry.Snapshot, error) {
 	s.mu.Lock()
 	r, err := s.findLocked(caller, id)
 	if err != nil {
 		s.mu.Unlock()
-		return "", registry.Snapshot{}, err
+		return "", registry.Snapshot{}, s.refused(ctx, err)
 	}
 	s.mu.Unlock()
-	snap, live, err := s.cancel(r, reason, true)
+	v, live, err := s.cancel(r, reason, true)
 	if err != nil {
 		return "", registry.Snapshot{}, err
 	}
 	if live {
-		return registry.KillRequested, snap, nil
+		s.written(ctx, v.mark)
+		return registry.KillRequested, v.fill(), nil
 	}
 	s.mu.Lock()
 	if r.removed {
 		_, err = s.findLocked(caller, id)
 		s.mu.Unlock()
-		return "", registry.Snapshot{}, err
+		return "", registry.Snapshot{}, s.refused(ctx, err)
 	}
-	s.reportLocked(r)
-	v := r.viewLocked()
+	if !r.snap.Reported {
+		s.reportLocked(r)
+		s.keepLocked(r)
+	}
+	v = r.viewLocked()
 	s.mu.Unlock()
 	s.dispatch()
 	s.stopLeftovers(r, reason)
+	s.written(ctx, v.mark)
 	return registry.KillAlreadyFinished, v.fill(), nil
 }
 
 // cancel asks the producer first. If it refuses, nothing has changed; else the
 // task is stopping and, if so wanted, reported. A settlement in between waits
 // for the verdict. Nothing is asked, and live is false, when the task has ended.
-func (s *Service) cancel(r *record, reason string, report bool) (snap registry.Snapshot, live bool, err error) {
+func (s *Service) cancel(r *record, reason string, report bool) (v view, live bool, err error) {
 	s.mu.Lock()
 	if r.snap.Status.Terminal() {
 		s.mu.Unlock()
-		return registry.Snapshot{}, false, nil
+		return view{}, false, nil
 	}
 	l := r.launch
 	r.cancelling++
@@ -54,6 +59,7 @@ func (s *Service) cancel(r *record, reason string, report bool) (snap registry.S
 	s.mu.Lock()
 	r.cancelling--
 	if err == nil {
+		was := r.snap
 		if report && !r.snap.Reported {
 			next, _ := r.snap.MarkedReported()
 			s.markReportedLocked(r, next)
@@ -65,8 +71,11 @@ func (s *Service) cancel(r *record, reason string, report bool) (snap registry.S
 			s.setStatusLocked(r, next)
 			s.emitLocked(registry.ChangeStopping, r)
 		}
+		if was.Status != r.snap.Status || was.Reported != r.snap.Reported {
+			s.keepLocked(r)
+		}
 	}
-	v := r.viewLocked()
+	v = r.viewLocked()
 	s.applyLocked(l)
 	s.idleLocked(r)
 	if errors.Is(err, registry.ErrEnded) {
@@ -74,11 +83,11 @@ func (s *Service) cancel(r *record, reason string, report bool) (snap registry.S
 		s.mu.Unlock()
 		s.dispatch()
 		<-settled
-		return registry.Snapshot{}, false, nil
+		return view{}, false, nil
 	}
 	s.mu.Unlock()
 	s.dispatch()
-	return v.fill(), true, err
+	return v, true, err
 }
 
 // ask calls the producer's cancel; its panic is a refusal.
@@ -113,9 +122,10 @@ func (s *Service) Purge(ctx context.Context, caller registry.Caller, id registry
 	}
 	if err != nil {
 		s.mu.Unlock()
-		return err
+		return s.refused(ctx, err)
 	}
 	s.removeLocked(r, registry.ChangeRemoved)
+	mark := s.rows.removals
 	s.mu.Unlock()
 	s.dispatch()
 	if gone := s.stopLeftovers(r, "purged"); gone != nil {
@@ -124,6 +134,7 @@ func (s *Service) Purge(ctx context.Context, caller registry.Caller, id registry
 		case <-ctx.Done(): // the stopping goes on
 		}
 	}
+	s.written(context.WithoutCancel(ctx), mark) // no record comes back without its output
 	s.discard(r)
 	return nil
 }

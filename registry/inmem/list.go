@@ -11,28 +11,30 @@ import (
 )
 
 // Get implements [registry.Tasks].
-func (s *Service) Get(_ context.Context, caller registry.Caller, id registry.ID) (registry.Snapshot, error) {
+func (s *Service) Get(ctx context.Context, caller registry.Caller, id registry.ID) (registry.Snapshot, error) {
 	s.mu.Lock()
 	r, err := s.findLocked(caller, id)
 	if err != nil {
 		s.mu.Unlock()
-		return registry.Snapshot{}, err
+		return registry.Snapshot{}, s.refused(ctx, err)
 	}
 	v := r.viewLocked()
 	s.mu.Unlock()
+	s.written(ctx, v.mark)
 	return v.fill(), nil
 }
 
 // Describe implements [registry.Tasks].
-func (s *Service) Describe(_ context.Context, caller registry.Caller, id registry.ID) (registry.Description, error) {
+func (s *Service) Describe(ctx context.Context, caller registry.Caller, id registry.ID) (registry.Description, error) {
 	s.mu.Lock()
 	r, err := s.findLocked(caller, id)
 	if err != nil {
 		s.mu.Unlock()
-		return registry.Description{}, err
+		return registry.Description{}, s.refused(ctx, err)
 	}
 	v, waiters := r.viewLocked(), r.blocked
 	s.mu.Unlock()
+	s.written(ctx, v.mark)
 	var request json.RawMessage
 	if request, err = r.run.Request(); err != nil {
 		return registry.Description{}, registry.Wrap(registry.CodeInternal, err, "the request of task %s can't be read", id)
@@ -42,7 +44,7 @@ func (s *Service) Describe(_ context.Context, caller registry.Caller, id registr
 
 // List implements [registry.Tasks]. It looks only at the caller's own and at
 // unowned tasks.
-func (s *Service) List(_ context.Context, caller registry.Caller, opts registry.ListOptions) (registry.List, error) {
+func (s *Service) List(ctx context.Context, caller registry.Caller, opts registry.ListOptions) (registry.List, error) {
 	after, err := parseAfter(opts.After)
 	if err != nil {
 		return registry.List{}, err
@@ -52,8 +54,9 @@ func (s *Service) List(_ context.Context, caller registry.Caller, opts registry.
 	}
 	views, more, err := s.viewsAfter(caller, opts, after)
 	if err != nil {
-		return registry.List{}, err
+		return registry.List{}, s.refused(ctx, err)
 	}
+	s.written(ctx, views.mark)
 	out := registry.List{Tasks: make([]registry.Snapshot, len(views.views))}
 	for i, v := range views.views {
 		out.Tasks[i] = v.fill()
@@ -67,6 +70,9 @@ func (s *Service) List(_ context.Context, caller registry.Caller, opts registry.
 type viewPage struct {
 	views []view
 	last  uint64
+	// mark has to be written before the page is shown: what it shows, and that what it
+	// does not show is gone.
+	mark registry.Mark
 }
 
 func (s *Service) viewsAfter(caller registry.Caller, opts registry.ListOptions, after uint64) (page viewPage, more bool, err error) {
@@ -75,6 +81,7 @@ func (s *Service) viewsAfter(caller registry.Caller, opts registry.ListOptions, 
 	if _, err := s.agentLocked(caller); err != nil {
 		return viewPage{}, false, err
 	}
+	page.mark = s.rows.removals
 	own, nobodys := s.tasksAfterLocked(caller.Session, after), []*record(nil)
 	if caller.Session != "" {
 		nobodys = s.tasksAfterLocked("", after)
@@ -93,6 +100,7 @@ func (s *Service) viewsAfter(caller registry.Caller, opts registry.ListOptions, 
 			return page, true, nil
 		}
 		page.views, page.last = append(page.views, r.viewLocked()), r.seq
+		page.mark = max(page.mark, r.mark)
 	}
 	return page, false, nil
 }

@@ -16,7 +16,7 @@ func (s *Service) Look(ctx context.Context, caller registry.Caller, id registry.
 	r, err := s.findLocked(caller, id)
 	if err != nil {
 		s.mu.Unlock()
-		return registry.Read{}, err
+		return registry.Read{}, s.refused(ctx, err)
 	}
 	p, err := r.portion(opts.Stream, opts.LimitBytes)
 	if err != nil {
@@ -32,14 +32,18 @@ func (s *Service) Look(ctx context.Context, caller registry.Caller, id registry.
 	s.mu.Unlock()
 	read, seen, err := v.read(p)
 	if err == nil && opts.Wait > 0 {
-		read, err = s.lookOn(ctx, r, read, seen, p, opts.Wait)
+		read, v.mark, err = s.lookOn(ctx, r, v.mark, read, seen, p, opts.Wait)
 	}
-	return read, s.goneOr(err, caller, r)
+	if err != nil {
+		return registry.Read{}, s.goneOr(ctx, err, caller, r)
+	}
+	s.written(ctx, v.mark)
+	return read, nil
 }
 
 // lookOn repeats a look until it has something to show: a whole character beyond
-// the offset, or the end of the task. A time-out shows what is.
-func (s *Service) lookOn(ctx context.Context, r *record, read registry.Read, seen cursors, p portion, wait time.Duration) (registry.Read, error) {
+// the offset, or the end of the task. A time-out shows what is. The mark is that of what is shown.
+func (s *Service) lookOn(ctx context.Context, r *record, mark registry.Mark, read registry.Read, seen cursors, p portion, wait time.Duration) (registry.Read, registry.Mark, error) {
 	s.mu.Lock()
 	settled := r.settledLocked()
 	r.blocked++
@@ -55,16 +59,17 @@ func (s *Service) lookOn(ctx context.Context, r *record, read registry.Read, see
 	for over := false; nothing(read) && !read.Snapshot.Status.Terminal() && !over; {
 		var err error
 		if over, err = s.awaitMore(ctx, r.grown(p, seen), settled, timer); err != nil {
-			return registry.Read{}, err
+			return registry.Read{}, 0, err
 		}
 		s.mu.Lock()
 		v := r.viewLocked()
 		s.mu.Unlock()
 		if read, seen, err = v.read(p); err != nil {
-			return registry.Read{}, err
+			return registry.Read{}, 0, err
 		}
+		mark = v.mark
 	}
-	return read, nil
+	return read, mark, nil
 }
 
 // growth is a stream that may have more than was seen.

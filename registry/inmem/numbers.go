@@ -9,6 +9,8 @@ type numbers struct {
 	last    uint64
 	free    []uint64 // ascending
 	pending map[uint64]struct{}
+	// shown is the largest published number.
+	shown uint64
 }
 
 func newNumbers() *numbers { return &numbers{pending: map[uint64]struct{}{}} }
@@ -26,7 +28,13 @@ func (n *numbers) reserve() uint64 {
 	return got
 }
 
-func (n *numbers) publish(got uint64) { delete(n.pending, got) }
+// publish reports whether the counter rises.
+func (n *numbers) publish(got uint64) bool {
+	delete(n.pending, got)
+	rises := got > n.shown
+	n.shown = max(n.shown, got)
+	return rises
+}
 
 func (n *numbers) giveBack(got uint64) {
 	delete(n.pending, got)

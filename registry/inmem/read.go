@@ -20,7 +20,7 @@ func (s *Service) Read(ctx context.Context, caller registry.Caller, id registry.
 	}
 	if err != nil {
 		s.mu.Unlock()
-		return nil, err
+		return nil, s.refused(ctx, err)
 	}
 	w := s.enlistLocked(r)
 	s.mu.Unlock()
@@ -39,18 +39,19 @@ func (s *Service) Read(ctx context.Context, caller registry.Caller, id registry.
 		return nil, err
 	}
 	if !got {
-		return s.outOfTurn(r, w, p), nil
+		return s.outOfTurn(ctx, r, w, p), nil
 	}
-	return s.deliver(caller, r, w, p, opts.Explicit)
+	return s.deliver(ctx, caller, r, w, p, opts.Explicit)
 }
 
 // outOfTurn answers a wait whose bound came while another read was being
 // answered: the state, and nothing that could be consumed.
-func (s *Service) outOfTurn(r *record, w *waiter, p portion) *registry.Delivery {
+func (s *Service) outOfTurn(ctx context.Context, r *record, w *waiter, p portion) *registry.Delivery {
 	s.leave(r, w)
 	s.mu.Lock()
 	v, at := r.viewLocked(), r.startLocked()
 	s.mu.Unlock()
+	s.written(ctx, v.mark)
 	z := v.sizes()
 	read := registry.Read{Snapshot: v.sized(z), Offset: at[p.which], NextOffset: at[p.which], Dropped: z.dropped[p.which]}
 	if p.both {
@@ -60,14 +61,14 @@ func (s *Service) outOfTurn(r *record, w *waiter, p portion) *registry.Delivery 
 }
 
 // deliver makes the answer of a read that has its turn.
-func (s *Service) deliver(caller registry.Caller, r *record, w *waiter, p portion, explicit bool) (*registry.Delivery, error) {
+func (s *Service) deliver(ctx context.Context, caller registry.Caller, r *record, w *waiter, p portion, explicit bool) (*registry.Delivery, error) {
 	s.mu.Lock()
 	claimed := r.dismissLocked(w)
 	if r.removed {
 		_, err := s.findLocked(caller, r.snap.ID)
 		r.turn.passLocked()
 		s.mu.Unlock()
-		return nil, err
+		return nil, s.refused(ctx, err)
 	}
 	if h := r.handout; h != nil && !explicit {
 		s.renewLocked(r, h)
@@ -79,14 +80,15 @@ func (s *Service) deliver(caller registry.Caller, r *record, w *waiter, p portio
 	read, _, err := v.read(p)
 	if err != nil {
 		s.giveUp(r, claimed)
-		return nil, s.goneOr(err, caller, r)
+		return nil, s.goneOr(ctx, err, caller, r)
 	}
+	s.written(ctx, v.mark)
 	if explicit {
 		return s.handOut(r, read, p.next(read), claimed), nil
 	}
 	read.Snapshot.Reported = read.Snapshot.Reported || claimed
 	return registry.NewDelivery(read,
-		func() error { return s.endTurn(r, func() { s.commitLocked(r, p.next(read), claimed) }) },
+		func() error { return s.endTurn(r, func() { s.commitLocked(r, read.Snapshot, p.next(read), claimed) }) },
 		func() { s.giveUp(r, claimed) }), nil
 }
 
@@ -99,11 +101,19 @@ func (s *Service) giveUp(r *record, claimed bool) {
 	})
 }
 
-// commitLocked records a delivery that was written.
-func (s *Service) commitLocked(r *record, next cursors, terminal bool) {
+// commitLocked records a delivery that was written, with the sizes that it told.
+func (s *Service) commitLocked(r *record, told registry.Snapshot, next cursors, terminal bool) {
+	was := r.snap.Reported
+	moved := !r.cursors.reach(next)
 	r.cursors = r.cursors.further(next)
+	r.toldLocked(told)
 	if terminal {
 		s.reportLocked(r)
+	}
+	if moved || was != r.snap.Reported {
+		s.keepLocked(r)
+	}
+	if terminal {
 		s.dropClaimLocked(r)
 	}
 	if h := r.handout; h != nil && r.cursors.reach(h.next) && (terminal || !h.terminal) {
@@ -111,7 +121,8 @@ func (s *Service) commitLocked(r *record, next cursors, terminal bool) {
 	}
 }
 
-// endTurn applies what became of a delivery and lets the next read answer.
+// endTurn applies what became of a delivery and lets the next read answer. It returns
+// once that is written.
 func (s *Service) endTurn(r *record, apply func()) error {
 	s.mu.Lock()
 	if !r.removed {
@@ -119,7 +130,9 @@ func (s *Service) endTurn(r *record, apply func()) error {
 	}
 	r.turn.passLocked()
 	s.idleLocked(r)
+	mark := r.mark
 	s.mu.Unlock()
 	s.dispatch()
+	s.written(context.Background(), mark)
 	return nil
 }

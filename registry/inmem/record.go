@@ -1,6 +1,7 @@
 package inmem
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -45,6 +46,12 @@ type record struct {
 	removed bool
 	// due says that retention let it be because it was busy, and waits until it is idle.
 	due bool
+	// heard says that the listeners heard the notice. It is what the journal knows of
+	// announced: who dies in between announces again.
+	heard bool
+	// mark is that of the newest row, handle what the journal needs to give run back.
+	mark   registry.Mark
+	handle json.RawMessage
 	// places are where the record stands in the heaps of ended ones, from one; zero
 	// is out of them.
 	places [2]int32
@@ -113,9 +120,8 @@ func (s *Service) forgetSessionLocked(name string) {
 	}
 }
 
+// insertLocked puts a record with its seq, the highest so far, among the others.
 func (s *Service) insertLocked(r *record) {
-	s.seq++
-	r.seq = s.seq
 	s.records[r.snap.ID] = r
 	owner := s.sessionLocked(r.snap.Owner.Session)
 	owner.tasks = append(owner.tasks, r)
@@ -130,6 +136,7 @@ func (s *Service) removeLocked(r *record, as registry.ChangeType) {
 	}
 	s.forgetSessionLocked(r.snap.Owner.Session)
 	s.droppedLocked(r, as)
+	s.goneLocked(r.seq, registry.TaskGone{ID: r.snap.ID})
 }
 
 // deleteAt moves the shorter side: the oldest of very many costs nothing.
@@ -142,13 +149,22 @@ func deleteAt(tasks []*record, i int) []*record {
 	return tasks[1:]
 }
 
-// removeAllLocked takes all records of an owner out, in one pass over its session.
+// removeAllLocked takes an owner out with all its records, in one pass over its
+// session. The journal forgets them together.
 func (s *Service) removeAllLocked(a *agent, mine []*record) {
 	owner := s.sessionLocked(a.owner.Session)
 	owner.tasks = slices.DeleteFunc(owner.tasks, func(r *record) bool { return r.agent == a })
+	newest, gone := uint64(0), make([]registry.Row, 0, len(mine)+1)
 	for _, r := range mine {
 		s.droppedLocked(r, registry.ChangeRemoved)
+		newest, gone = max(newest, r.seq), append(gone, registry.TaskGone{ID: r.snap.ID})
 	}
+	if a.kept {
+		a.kept = false
+		newest, gone = max(newest, a.owner.Incarnation), append(gone, registry.AgentGone{Owner: a.owner})
+	}
+	s.goneLocked(newest, gone...)
+	s.removeAgentLocked(a)
 }
 
 func (s *Service) droppedLocked(r *record, as registry.ChangeType) {

@@ -1,6 +1,7 @@
 package inmem
 
 import (
+	"context"
 	"time"
 
 	"afoot/registry"
@@ -143,6 +144,7 @@ func (s *Service) evict(r *record, due func(*record) bool) {
 	left := s.left(r)
 	s.mu.Lock()
 	gone := false
+	var mark registry.Mark
 	switch {
 	case r.removed || s.shut || r.agent != nil && r.agent.disposing:
 	case left:
@@ -154,10 +156,12 @@ func (s *Service) evict(r *record, due func(*record) bool) {
 	default:
 		gone = true
 		s.removeLocked(r, registry.ChangeEvicted)
+		mark = s.rows.removals
 	}
 	s.mu.Unlock()
 	s.dispatch()
 	if gone {
+		s.written(context.Background(), mark)
 		s.discard(r)
 	}
 }

@@ -32,6 +32,9 @@ type Config struct {
 	// left, its error is the start's. It is called with no lock held, must not block, and
 	// must neither start tasks nor call MakeRoom.
 	Room func() error
+	// Journal keeps what must outlive this process; nil keeps nothing. With one, [Service.Load]
+	// has to come before everything else. Its owner closes it after [Service.Close].
+	Journal registry.Journal
 	// Logger hears of panics, broken promises and lost work.
 	Logger *slog.Logger
 }
@@ -75,6 +78,7 @@ type Service struct {
 
 	mu       sync.Mutex // guards all below
 	shut     bool
+	loading  bool   // nothing is served until what was kept is back
 	seq      uint64 // registration order of tasks and agents
 	records  map[registry.ID]*record
 	sessions map[string]*session
@@ -88,11 +92,14 @@ type Service struct {
 	plugs    attachments
 	keep     retention
 	events   eventQueue
+	rows     rows
 }
 
 var _ registry.Service = (*Service)(nil)
 
-// New makes an empty Service. The caller closes it.
+// New makes an empty Service. The caller closes it. With a [Config.Journal] every
+// verb is [registry.CodeUnavailable] until [Service.Load] has brought back what was
+// kept.
 func New(cfg Config) *Service {
 	return &Service{
 		cfg:      cfg.withDefaults(),
@@ -106,6 +113,7 @@ func New(cfg Config) *Service {
 		keys:     newIdempotency(),
 		plugs:    newAttachments(),
 		keep:     newRetention(),
+		loading:  cfg.Journal != nil,
 	}
 }
 

@@ -16,6 +16,7 @@ func (s *Service) settle(l *launch, o registry.Outcome, broken error) {
 	}
 	kept := o.Kept(broken)
 	l.outcome, l.at = &kept, now()
+	s.askLastLocked(l)
 	s.applyLocked(l)
 	orphan := l.orphan
 	s.mu.Unlock()
@@ -26,7 +27,7 @@ func (s *Service) settle(l *launch, o registry.Outcome, broken error) {
 }
 
 func (s *Service) applyLocked(l *launch) {
-	if l.rec == nil || l.outcome == nil || l.rec.cancelling > 0 {
+	if l.rec == nil || l.outcome == nil || l.asking || l.rec.cancelling > 0 {
 		return
 	}
 	o := *l.outcome
@@ -59,11 +60,13 @@ func (s *Service) settleLocked(r *record, o registry.Outcome, at time.Time) {
 		close(look)
 	}
 	r.waiters, r.looks, r.launch = nil, nil, nil
+	s.keepLocked(r)
 	s.emitLocked(registry.ChangeSettled, r)
 	s.announceLocked(r)
 }
 
-// reportLocked marks a task as reported and lets a pending notice be withdrawn.
+// reportLocked marks a task as reported and lets a pending notice be withdrawn. The
+// caller keeps the record.
 func (s *Service) reportLocked(r *record) {
 	next, changed := r.snap.MarkedReported()
 	if !changed {

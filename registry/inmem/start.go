@@ -16,6 +16,8 @@ type launch struct {
 	at      time.Time
 	// orphan is a run that came too late to be published; its end discards it.
 	orphan registry.Run
+	// asking says that the run is asked for its last facts; settlement waits.
+	asking bool
 }
 
 // place is a reserved start: a number, and room in two buckets.
@@ -30,14 +32,15 @@ func (s *Service) Start(ctx context.Context, caller registry.Caller, req registr
 	if req.IdempotencyKey != "" {
 		return s.startOnce(ctx, caller, req)
 	}
-	snap, err := s.start(ctx, caller, req.Spec)
+	snap, err := s.start(ctx, caller, req.Spec, nil)
 	return registry.Started{Snapshot: snap}, err
 }
 
-func (s *Service) start(ctx context.Context, caller registry.Caller, spec registry.Spec) (registry.Snapshot, error) {
+// start starts once. A key, if there is one, is written together with the task.
+func (s *Service) start(ctx context.Context, caller registry.Caller, spec registry.Spec, key *registry.KeyRow) (registry.Snapshot, error) {
 	producer, err := s.check(caller, spec)
 	if err != nil {
-		return registry.Snapshot{}, err
+		return registry.Snapshot{}, s.refused(ctx, err)
 	}
 	plan, label, err := s.prepare(ctx, producer, spec)
 	if err != nil {
@@ -45,9 +48,12 @@ func (s *Service) start(ctx context.Context, caller registry.Caller, spec regist
 	}
 	got, err := s.reserve(caller, spec.Kind)
 	if err != nil {
-		return registry.Snapshot{}, err
+		return registry.Snapshot{}, s.refused(ctx, err)
 	}
 	if err = s.makeRoom(ctx); err == nil {
+		err = s.writable()
+	}
+	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -64,7 +70,34 @@ func (s *Service) start(ctx context.Context, caller registry.Caller, spec regist
 		s.giveBack(got, spec.Kind)
 		return registry.Snapshot{}, err
 	}
-	return s.publish(l, got, run, newSnapshot(id, got.owner, spec, label))
+	r, v, err := s.publish(l, got, run, newSnapshot(id, got.owner, spec, label), key)
+	if err != nil {
+		return registry.Snapshot{}, err
+	}
+	if err := s.sync(context.WithoutCancel(ctx), v.mark); err != nil {
+		s.withdraw(r, key)
+		return registry.Snapshot{}, err
+	}
+	return v.fill(), nil
+}
+
+// withdraw takes a start back that could not be written: the work is stopped, and
+// its record removed once it has ended.
+func (s *Service) withdraw(r *record, key *registry.KeyRow) {
+	s.teardown([]*record{r}, "its start could not be written", false)
+	s.mu.Lock()
+	if key != nil {
+		s.appendLocked(registry.KeyGone{Session: key.Session, Subject: key.Subject, Key: key.Key})
+	}
+	mine := !r.removed // else its owner ended too
+	if mine {
+		s.removeLocked(r, registry.ChangeRemoved)
+	}
+	s.mu.Unlock()
+	s.dispatch()
+	if mine {
+		s.discard(r)
+	}
 }
 
 // check refuses what can be refused without the producer and before room is
@@ -72,8 +105,8 @@ func (s *Service) start(ctx context.Context, caller registry.Caller, spec regist
 func (s *Service) check(caller registry.Caller, spec registry.Spec) (registry.Producer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shut {
-		return nil, errShut()
+	if err := s.openLocked(); err != nil {
+		return nil, err
 	}
 	if !s.plugs.servedLocked(registry.Owner{Session: caller.Session}) {
 		return nil, registry.Errorf(registry.CodeUnavailable, "nobody is attached who could read and stop this task")
@@ -118,8 +151,8 @@ func recovered(err *error) {
 func (s *Service) reserve(caller registry.Caller, kind registry.Kind) (place, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shut {
-		return place{}, errShut()
+	if err := s.openLocked(); err != nil {
+		return place{}, err
 	}
 	a, err := s.agentLocked(caller)
 	if err != nil {
@@ -161,8 +194,24 @@ func limitError(variable string, most int, whose string) error {
 	return e
 }
 
+// openLocked refuses what may not begin before the service is loaded, or after its
+// end began.
+func (s *Service) openLocked() error {
+	switch {
+	case s.shut:
+		return errShut()
+	case s.loading:
+		return errLoading()
+	}
+	return nil
+}
+
 func errShut() error {
 	return registry.Errorf(registry.CodeUnavailable, "the daemon is shutting down")
+}
+
+func errLoading() error {
+	return registry.Errorf(registry.CodeUnavailable, "the daemon is starting")
 }
 
 func (s *Service) roomLocked(a *agent) *bucket {
@@ -193,14 +242,10 @@ func newSnapshot(id registry.ID, owner registry.Owner, spec registry.Spec, label
 
 // publish commits a run under its id; it cannot fail, but for an owner or a
 // service that did not wait for so slow a starter: then the run is stopped.
-func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.Snapshot) (registry.Snapshot, error) {
+func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.Snapshot, key *registry.KeyRow) (*record, view, error) {
 	r := &record{snap: snap, run: run, agent: got.agent, launch: l, lastAck: -1}
-	if r.streams[stdout], _ = run.(registry.Stream); r.streams[stdout] != nil {
-		if split, may := run.(registry.Split); may {
-			s.contain("stderr", func() { r.streams[stderr] = split.Stderr() })
-		}
-	}
-	s.mu.Lock()
+	r.streams = s.streamsOf(run)
+	s.lockAsked(l, r)
 	if late := s.lateLocked(got.agent); late != nil {
 		l.orphan = run
 		ended := l.outcome != nil
@@ -210,14 +255,17 @@ func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.
 		}
 		s.giveBack(got, snap.Kind)
 		s.contain("cancel", func() { _ = run.Cancel(late.Error()) })
-		return registry.Snapshot{}, late
+		return nil, view{}, late
 	}
 	room := s.roomLocked(got.agent)
 	room.live++
 	s.total.live++
 	r.snap.StartedAt = now()
-	s.numbers[snap.Kind].publish(got.number)
+	rises := s.numbers[snap.Kind].publish(got.number)
+	s.seq++
+	r.seq = s.seq
 	s.insertLocked(r)
+	s.keepNewLocked(r, rises, key)
 	v := r.viewLocked()
 	l.rec = r
 	s.emitLocked(registry.ChangeRegistered, r)
@@ -230,7 +278,17 @@ func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.
 	if ending { // whoever ends the owner may have looked already
 		_, _, _ = s.cancel(r, "its owner was ending while it started", !s.isShut())
 	}
-	return v.fill(), nil
+	return r, v, nil
+}
+
+// streamsOf gives what of a run can be read by offset.
+func (s *Service) streamsOf(run registry.Run) (streams [2]registry.Stream) {
+	if streams[stdout], _ = run.(registry.Stream); streams[stdout] != nil {
+		if split, may := run.(registry.Split); may {
+			s.contain("stderr", func() { streams[stderr] = split.Stderr() })
+		}
+	}
+	return streams
 }
 
 func (s *Service) isShut() bool {

@@ -75,10 +75,12 @@ type view struct {
 	snap    registry.Snapshot
 	streams [2]registry.Stream
 	output  string
+	// mark is what has to be written before the view is shown.
+	mark registry.Mark
 }
 
 func (r *record) viewLocked() view {
-	return view{snap: r.snap, streams: r.streams, output: r.output}
+	return view{snap: r.snap, streams: r.streams, output: r.output, mark: r.mark}
 }
 
 // sizes counts what was written to each stream, and what of it was dropped.

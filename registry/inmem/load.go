@@ -1,0 +1,250 @@
+package inmem
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"afoot/registry"
+)
+
+// Load brings back what the journal kept; without one it does nothing. It is called
+// once, when the producers that gave the kept work and the listeners are attached, and
+// before the first call of a verb.
+//
+// Work that was live has failed with [registry.DetailLost], which the listeners hear.
+// So they do of each end whose notice they may not have heard yet: one who heard it
+// just before the daemon died hears it again, and knows it by the task's id. Leases
+// begin anew; bounds of retention hold at once.
+func (s *Service) Load(ctx context.Context) error {
+	if s.cfg.Journal == nil {
+		return nil
+	}
+	s.mu.Lock()
+	err := s.openLocked()
+	s.mu.Unlock()
+	switch {
+	case err == nil:
+		return errors.New("the service is loaded already")
+	case s.isShut():
+		return err
+	}
+	memory, err := s.cfg.Journal.Load(ctx)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(memory.Tasks, func(a, b registry.TaskRow) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(memory.Agents, func(a, b registry.AgentRow) int { return cmp.Compare(a.Seq, b.Seq) })
+	back := make([]*record, 0, len(memory.Tasks))
+	for i := range memory.Tasks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		back = append(back, s.restore(&memory.Tasks[i]))
+	}
+	s.mu.Lock()
+	s.countersBackLocked(&memory)
+	s.agentsBackLocked(memory.Agents)
+	for i, r := range back {
+		s.taskBackLocked(r, memory.Tasks[i].Snapshot.Owner)
+	}
+	s.keysBackLocked(memory.Keys)
+	s.successionLocked()
+	s.armLocked()
+	s.loading = false
+	s.mu.Unlock()
+	s.dispatch()
+	return nil
+}
+
+// restore makes the record of a row, with what is left of its run.
+func (s *Service) restore(row *registry.TaskRow) *record {
+	r := &record{
+		snap: row.Snapshot, seq: row.Seq, handle: row.Handle, lastAck: -1,
+		cursors: cursors{row.Cursor, row.StderrCursor}, announced: row.Announced, heard: row.Announced,
+	}
+	if r.run = s.restoreRun(row); r.run == nil {
+		r.run = lost{}
+		if row.Output == "" {
+			r.run = lostStream{remnant: &remnant{told: max(row.Snapshot.OutputBytes, row.Cursor)}}
+		}
+	}
+	r.streams = s.streamsOf(r.run)
+	if r.streams[stdout] == nil {
+		r.output = row.Output
+		return r
+	}
+	s.contain("stream", func() { r.mend() })
+	return r
+}
+
+// restoreRun gives nil when nothing of the run is left.
+func (s *Service) restoreRun(row *registry.TaskRow) (run registry.Run) {
+	if len(row.Handle) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	p := s.plugs.producers[row.Snapshot.Kind]
+	s.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	restorer, may := p.Producer.(registry.Restorer)
+	if !may {
+		return nil
+	}
+	s.contain("restore", func() {
+		var err error
+		if run, err = restorer.Restore(row.Handle); err != nil {
+			run = nil
+			s.cfg.Logger.Warn("output is lost", "task", row.Snapshot.ID, "error", err)
+		}
+	})
+	return run
+}
+
+// countersBackLocked goes on where the numbers ended.
+func (s *Service) countersBackLocked(m *registry.Memory) {
+	shown := func(kind registry.Kind, n uint64) {
+		if s.numbers[kind] == nil {
+			s.numbers[kind] = newNumbers()
+		}
+		known := s.numbers[kind]
+		known.shown = max(known.shown, n)
+		known.last = known.shown
+	}
+	for _, c := range m.Counters {
+		switch c.Kind {
+		case orderKind:
+			s.seq = max(s.seq, c.Last)
+		case agentKind:
+			s.opened = max(s.opened, c.Last)
+		default:
+			shown(c.Kind, c.Last)
+		}
+	}
+	for i := range m.Tasks {
+		s.seq = max(s.seq, m.Tasks[i].Seq)
+		if kind, n, ok := m.Tasks[i].Snapshot.ID.Parse(); ok {
+			shown(kind, n)
+		}
+	}
+	for _, a := range m.Agents {
+		s.seq = max(s.seq, a.Seq, a.Owner.Incarnation)
+		if kind, n, ok := registry.ID(a.Owner.Agent).Parse(); ok && kind == agentKind {
+			s.opened = max(s.opened, n)
+		}
+	}
+	s.rows.seq = s.seq
+}
+
+func (s *Service) agentsBackLocked(rows []registry.AgentRow) {
+	for _, row := range rows {
+		a := s.agentBackLocked(row.Owner)
+		a.label, a.lease, a.kept = row.Label, row.Lease, true
+		if a.lease > 0 {
+			s.leaseLocked(a)
+		}
+	}
+}
+
+// agentBackLocked makes an agent that was there before; the newest default one of a
+// session is the one that the session acts as.
+func (s *Service) agentBackLocked(owner registry.Owner) *agent {
+	a := &agent{owner: owner, disposed: make(chan struct{})}
+	mine := s.sessionLocked(owner.Session)
+	mine.agents = append(mine.agents, a)
+	if owner.Agent == registry.DefaultAgent {
+		mine.standin = a
+	} else {
+		s.agents[owner.Agent] = a
+	}
+	return a
+}
+
+// taskBackLocked puts a record back. What was live is settled now.
+func (s *Service) taskBackLocked(r *record, owner registry.Owner) {
+	if !owner.Unowned() {
+		r.agent = s.ownerBackLocked(owner)
+	}
+	was := r.live()
+	if was {
+		at := now()
+		if at.Before(r.snap.StartedAt) {
+			at = r.snap.StartedAt // the clock went back
+		}
+		r.snap, _ = r.snap.Settled(registry.Outcome{Status: registry.StatusFailed, Detail: registry.DetailLost}, at)
+	}
+	// An ack whose answer was lost may come again. What it would not have reported it
+	// does not report now.
+	if r.cursors[stdout] > 0 && (was || r.snap.Reported) {
+		r.lastAck = r.cursors[stdout]
+	}
+	s.insertLocked(r)
+	s.endedLocked(r)
+	if was {
+		s.keepLocked(r)
+		s.emitLocked(registry.ChangeSettled, r)
+	}
+	s.announceLocked(r)
+}
+
+// ownerBackLocked finds the owner of a task. One that is missing in a repaired journal
+// is made again.
+func (s *Service) ownerBackLocked(owner registry.Owner) *agent {
+	if mine := s.sessions[owner.Session]; mine != nil {
+		for _, a := range mine.agents {
+			if a.owner == owner {
+				return a
+			}
+		}
+	}
+	a := s.agentBackLocked(owner)
+	s.keepAgentLocked(a)
+	return a
+}
+
+// successionLocked goes on with the disposal of default agents that have a successor.
+func (s *Service) successionLocked() {
+	for _, mine := range s.sessions {
+		for _, a := range mine.agents {
+			if a.owner.Agent == registry.DefaultAgent && a != mine.standin {
+				s.disposeLocked(a, "agent disposed")
+			}
+		}
+	}
+}
+
+func (s *Service) keysBackLocked(rows []registry.KeyRow) {
+	slices.SortStableFunc(rows, func(a, b registry.KeyRow) int { return a.At.Compare(b.At) })
+	done := make(chan struct{})
+	close(done)
+	for _, row := range rows {
+		name := keyName{session: row.Session, subject: row.Subject, key: row.Key}
+		s.keys.byName[name] = &keyed{fingerprint: row.Fingerprint, done: done, id: row.ID, at: row.At}
+		s.keys.order = append(s.keys.order, name)
+	}
+	s.expireKeysLocked()
+}
+
+// lost is a run of which nothing is left but what the record says.
+type lost struct{}
+
+func (lost) Cancel(string) error               { return registry.ErrEnded }
+func (lost) Request() (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
+func (lost) Discard() error                    { return nil }
+
+// lostStream is a lost run that had output to read by offset.
+type lostStream struct {
+	lost
+	*remnant
+}
+
+// closedChan is what waits for growth of an ended output get.
+func closedChan() <-chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}
