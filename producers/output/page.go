@@ -12,11 +12,14 @@ import (
 )
 
 // Page is a piece of the log as valid UTF-8. Offset is where it really begins,
-// NextOffset where the next one does; neither lies inside a character.
+// NextOffset where the next one does; neither lies inside a character. The page
+// with the last byte that was kept ends behind those that were lost after it.
 type Page struct {
 	Text               string
 	Offset, NextOffset int64
-	// Dropped counts bytes gone from the head of the log, in total.
+	// Dropped counts the bytes of the log that are gone, in total. Lost ones behind
+	// the last kept byte are passed over as dropped ones are; once the log has ended
+	// the page with that byte ends behind them.
 	Dropped int64
 	// End says that the log has ended and NextOffset is its end.
 	End bool
@@ -60,6 +63,9 @@ func (l *Log) page(offset, limit int64) (Page, error) {
 		if err != nil {
 			return Page{}, err
 		}
+	}
+	if ended && page.NextOffset == end {
+		page.NextOffset = written // a read of the last kept byte is the last one
 	}
 	page.End = ended && page.NextOffset == written
 	return page, nil
