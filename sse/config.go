@@ -11,8 +11,9 @@ import (
 // Config shapes a [Hub]. Every zero value means its default.
 type Config struct {
 	// Epoch is the first part of every id: at most 64 letters, digits and '-'. It
-	// must live as long as the numbers do. Default (and in place of one that cannot
-	// stand in an id): random, so that ids of earlier hubs are seen to be foreign.
+	// must live as long as the numbers do. Default: that of the journal, and without
+	// one (and in place of one that cannot stand in an id): random, so that ids of
+	// earlier hubs are seen to be foreign.
 	Epoch string
 	// Heartbeat is the longest silence of a stream; comments are sent a little more
 	// often. Default 15 s.
@@ -28,6 +29,9 @@ type Config struct {
 	MaxStreamsPerSession int
 	// Coalesce is how long changes are gathered into one event. Default 100 ms.
 	Coalesce time.Duration
+	// Journal, when not nil, keeps the notices, their numbers and the epoch; see
+	// [OpenHub]. It must outlive the hub.
+	Journal Journal
 	// Logger takes the lives of streams at debug and cuts at info. Default: none.
 	Logger *slog.Logger
 }

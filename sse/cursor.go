@@ -23,10 +23,14 @@ func (c *cursor) wants(e *entry) bool {
 	return e.number > c.backlog || e.pending() || e.stamp > c.stamp
 }
 
-// next gives the next entry for a cursor and moves the cursor onto it.
+// next gives the next entry for a cursor and moves the cursor onto it. It goes
+// no further than the journal: what is kept comes in order.
 func (l *noticeLog) next(c *cursor) *entry {
 	i, _ := l.find(c.after + 1)
 	for _, e := range l.entries[i:] {
+		if e.number > l.ready {
+			break
+		}
 		wanted := c.wants(e)
 		c.after = e.number
 		if wanted {
@@ -49,7 +53,7 @@ func (l *noticeLog) place(agent, epoch, lastEventID string) (c cursor, gap strin
 	number, gap := parseID(epoch, lastEventID)
 	switch {
 	case gap != "":
-	case number > l.last:
+	case number > l.ready: // nobody can have seen it
 		gap = GapAhead
 	case number < l.evicted:
 		gap = GapEvicted

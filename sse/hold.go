@@ -1,7 +1,5 @@
 package sse
 
-import "slices"
-
 // Hold keeps the pending notices of a key back: no stream carries them until they
 // are due again or withdrawn. One that was delivered, or is on its way to a
 // delivering stream at this moment, stays as it is: due again under another number
@@ -13,11 +11,25 @@ func (h *Hub) Hold(sessionID, key string) {
 // Due ends a hold: what is still pending of the key is carried behind everything
 // that there is, under a new number, so that the numbers of a stream keep rising.
 func (h *Hub) Due(sessionID, key string) {
-	var due []Notice
-	h.edit(sessionID, func(l *noticeLog) { due = l.unhold(key) })
-	for _, n := range due {
-		h.Append(sessionID, n)
+	s := h.lookup(sessionID)
+	if s == nil {
+		return
 	}
+	defer h.release(s)
+	for _, c := range s.due(key) {
+		c.step()
+	}
+}
+
+// due renumbers the held notices of a key. It gives the streams if there were any.
+func (s *session) due(key string) (streams []*stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.log.unhold(key) {
+		s.log.append(e.notice, e.number) // there is room: one has just gone
+		streams = s.streams
+	}
+	return streams
 }
 
 func (l *noticeLog) hold(key string) {
@@ -29,13 +41,6 @@ func (l *noticeLog) hold(key string) {
 }
 
 // unhold takes the held notices of a key out of the log.
-func (l *noticeLog) unhold(key string) (due []Notice) {
-	l.entries = slices.DeleteFunc(l.entries, func(e *entry) bool {
-		if !e.held || e.notice.Key != key {
-			return false
-		}
-		due = append(due, e.notice)
-		return true
-	})
-	return due
+func (l *noticeLog) unhold(key string) (due []*entry) {
+	return l.take(func(e *entry) bool { return e.held && e.notice.Key == key })
 }

@@ -28,7 +28,7 @@ func TestHeldNoticesWait(t *testing.T) {
 	require.Empty(t, l.unhold("b"))
 	due := l.unhold("a")
 	require.Len(t, due, 1)
-	n, _ := l.append(due[0])
+	n, _ := l.append(due[0].notice)
 	require.Equal(t, uint64(4), n)
 	c, _ = l.place("", "ep", "")
 	require.Equal(t, []uint64{4}, l.rest(c))

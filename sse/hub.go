@@ -15,12 +15,15 @@ import (
 // on a subscriber. A hub must be closed.
 type Hub struct {
 	cfg    Config
+	rules  rules
 	fanout *fanout.Server
 
 	mu       sync.Mutex
 	sessions map[string]*session
 	// marks has the sessions that hold nothing now but have given numbers before.
-	marks   map[string]mark
+	marks map[string]mark
+	// floor is where a session begins that is not remembered.
+	floor   mark
 	streams map[string]*stream
 	feeds   map[*Feed]struct{}
 	serial  uint64
@@ -33,16 +36,25 @@ type Hub struct {
 	changes window
 }
 
-// NewHub makes an open hub.
+// NewHub makes an open hub that keeps nothing beyond its life. With a journal its
+// numbers could come twice, so that it panics; see [OpenHub].
 func NewHub(cfg Config) *Hub {
+	if cfg.Journal != nil {
+		panic("sse: a hub with a journal is made by OpenHub")
+	}
+	return newHub(cfg.withDefaults())
+}
+
+func newHub(cfg Config) *Hub {
 	h := &Hub{
-		cfg:      cfg.withDefaults(),
+		cfg:      cfg,
 		sessions: make(map[string]*session),
 		marks:    make(map[string]mark),
 		streams:  make(map[string]*stream),
 		feeds:    make(map[*Feed]struct{}),
 		drained:  make(chan struct{}),
 	}
+	h.rules = rules{size: cfg.LogSize, age: cfg.LogAge, journal: cfg.Journal, kept: h.kept}
 	h.fanout = fanout.NewWithCallback(h.subscribed, h.unsubscribed)
 	h.fanout.BufferSize = 1
 	h.fanout.AutoReplay, h.fanout.AutoStream = false, false
@@ -54,6 +66,10 @@ func NewHub(cfg Config) *Hub {
 // Append adds a notice to a session's log and wakes its streams. It returns the
 // notice's number: one more than that of the session's notice before. Without a
 // session there is nobody to tell: nothing is kept, and the number is 0.
+//
+// With a journal no stream carries the notice before that has kept it; Append does
+// not wait for that. A key that is kept already, pending or written, is not
+// announced again: the number is that of the notice there.
 func (h *Hub) Append(sessionID string, n Notice) (number uint64) {
 	if sessionID == "" {
 		return 0
@@ -104,7 +120,9 @@ const farewellTimeout = time.Second
 // Close refuses new streams, sends every open one a bye event with the reason,
 // and returns when all have ended. A stream that does not take its bye within a
 // second is cut. If ctx ends first, the streams that are left are cut at once and
-// its error is returned. Close is idempotent; logs can still be added to.
+// its error is returned. Close is idempotent; logs can still be added to. What was
+// not carried, or not kept by the journal yet, is told after the next start, if
+// the journal writes what is in its line before it ends.
 func (h *Hub) Close(ctx context.Context, reason string) error {
 	var feeds []*Feed
 	h.mu.Lock()

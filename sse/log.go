@@ -21,63 +21,101 @@ type entry struct {
 
 func (e *entry) pending() bool { return e.stamp == 0 }
 
-// mark is what has to survive of a log that holds nothing.
-type mark struct {
-	// last is the newest number given, evicted the highest one that was evicted.
-	last, evicted uint64
+// rules are what the logs of a hub have in common.
+type rules struct {
+	size int
+	age  time.Duration
+	// journal, when not nil, stands behind the logs; kept hears what it has kept.
+	journal Journal
+	kept    func(session string, number uint64)
 }
 
 // noticeLog is the numbered, bounded memory of one session. It knows neither
-// connections nor clocks nor locks, so that a store can stand behind it.
+// connections nor clocks nor locks.
 type noticeLog struct {
+	*rules
+	session string
 	mark
-	size    int
-	age     time.Duration
-	clock   uint64
-	entries []*entry
+	// ready is the newest number that may be carried. Without a journal that is
+	// last.
+	ready uint64
+	// unmarked says that the journal does not know where the log began.
+	unmarked bool
+	clock    uint64
+	entries  []*entry
 	// lost has the owners of notices that were evicted while pending, with their
 	// agents, until a delivering stream has carried a gap event.
 	lost map[string]string
 }
 
-// append numbers and keeps a notice. Beyond the size the oldest written entry
-// goes; the oldest pending one only if all are pending. evicted is what went.
-func (l *noticeLog) append(n Notice) (number uint64, evicted *entry) {
+// append numbers and keeps a notice, in place of those with the old numbers,
+// which are out of the log already. evicted is what went to make room.
+func (l *noticeLog) append(n Notice, old ...uint64) (number uint64, evicted *entry) {
 	l.last++
-	l.entries = append(l.entries, &entry{number: l.last, notice: n})
-	if len(l.entries) <= l.size {
-		return l.last, nil
+	e := &entry{number: l.last, notice: n}
+	l.entries = append(l.entries, e)
+	l.put(e, old)
+	if len(l.entries) > l.size {
+		evicted = l.evictOne()
 	}
+	return l.last, evicted
+}
+
+// evictOne evicts the oldest written entry; the oldest pending one only if all
+// are pending.
+func (l *noticeLog) evictOne() (evicted *entry) {
 	i := max(0, slices.IndexFunc(l.entries, func(e *entry) bool { return !e.pending() }))
 	evicted = l.entries[i]
 	l.entries = slices.Delete(l.entries, i, i+1)
 	l.forget(evicted)
-	return l.last, evicted
+	return evicted
 }
 
 // expire evicts what was written longer than the age ago. Pending entries do not
 // age.
 func (l *noticeLog) expire(now time.Time) (evicted []*entry) {
-	l.entries = slices.DeleteFunc(l.entries, func(e *entry) bool {
-		if e.pending() || now.Sub(e.writtenAt) < l.age {
-			return false
-		}
-		evicted = append(evicted, e)
-		return true
-	})
-	for _, e := range evicted {
-		l.forget(e)
-	}
+	evicted = l.take(func(e *entry) bool { return !e.pending() && now.Sub(e.writtenAt) >= l.age })
+	l.forget(evicted...)
 	return evicted
 }
 
-func (l *noticeLog) forget(e *entry) {
-	l.evicted = max(l.evicted, e.number)
-	if e.pending() {
-		if l.lost == nil {
-			l.lost = make(map[string]string)
+// take takes entries out of the log, and tells nobody.
+func (l *noticeLog) take(which func(*entry) bool) (taken []*entry) {
+	l.entries = slices.DeleteFunc(l.entries, func(e *entry) bool {
+		if !which(e) {
+			return false
 		}
-		l.lost[e.notice.Owner] = e.notice.Agent
+		taken = append(taken, e)
+		return true
+	})
+	return taken
+}
+
+// forget records that entries were evicted. The journal hears of the gap before
+// it loses the entries: a crash in between makes one too many, and none too few.
+func (l *noticeLog) forget(evicted ...*entry) {
+	if len(evicted) == 0 {
+		return
+	}
+	for _, e := range evicted {
+		l.evicted = max(l.evicted, e.number)
+		if e.pending() {
+			l.lose(e.notice.Owner, e.notice.Agent)
+		}
+	}
+	if l.journal != nil {
+		l.journal.Mark(l.session, l.last, l.evicted)
+	}
+	l.erase(evicted)
+}
+
+func (l *noticeLog) lose(owner, agent string) {
+	if l.lost == nil {
+		l.lost = make(map[string]string)
+	}
+	l.lost[owner] = agent
+	if l.journal != nil {
+		l.journal.Lost(l.session, owner, agent)
 	}
 }
 
@@ -90,6 +128,9 @@ func (l *noticeLog) written(number uint64, now time.Time) {
 	l.clock++
 	e := l.entries[i]
 	e.stamp, e.writtenAt, e.held = l.clock, now, false
+	if l.journal != nil {
+		l.journal.Written(l.session, number, now)
+	}
 }
 
 // landed ends a flight of the entry, if it is still there.
@@ -101,16 +142,16 @@ func (l *noticeLog) landed(number uint64) {
 
 // withdraw removes all notices of a key; it makes no gap.
 func (l *noticeLog) withdraw(key string) {
-	l.entries = slices.DeleteFunc(l.entries, func(e *entry) bool { return e.notice.Key == key })
+	l.erase(l.take(func(e *entry) bool { return e.notice.Key == key }))
 }
 
 // dropOwner removes an owner's pending notices and what was lost of them; it
 // makes no gap.
 func (l *noticeLog) dropOwner(owner string) {
-	delete(l.lost, owner)
-	l.entries = slices.DeleteFunc(l.entries, func(e *entry) bool {
-		return e.pending() && e.notice.Owner == owner
-	})
+	if _, found := l.lost[owner]; found {
+		l.tell(owner)
+	}
+	l.erase(l.take(func(e *entry) bool { return e.pending() && e.notice.Owner == owner }))
 }
 
 // missed reports whether undelivered notices for the agent, or with an empty
@@ -128,8 +169,15 @@ func (l *noticeLog) missed(agent string) bool {
 func (l *noticeLog) told(agent string) {
 	for owner, a := range l.lost {
 		if agent == "" || a == agent {
-			delete(l.lost, owner)
+			l.tell(owner)
 		}
+	}
+}
+
+func (l *noticeLog) tell(owner string) {
+	delete(l.lost, owner)
+	if l.journal != nil {
+		l.journal.Told(l.session, owner)
 	}
 }
 

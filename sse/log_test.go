@@ -13,7 +13,9 @@ import (
 
 var day0 = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func newLog(size int) *noticeLog { return &noticeLog{size: size, age: 24 * time.Hour} }
+func newLog(size int) *noticeLog {
+	return &noticeLog{rules: &rules{size: size, age: 24 * time.Hour}}
+}
 
 func (l *noticeLog) add(n int, owner string) {
 	for range n {
@@ -229,7 +231,8 @@ func TestLogModel(t *testing.T) {
 			},
 			"due": func(*rapid.T) {
 				k := key()
-				for _, n := range l.unhold(k) {
+				for _, e := range l.unhold(k) {
+					n := e.notice
 					i := slices.IndexFunc(all, func(a kept) bool { return a.key == k && a.held && !a.gone })
 					require.GreaterOrEqual(t, i, 0)
 					require.Equal(t, all[i].owner, n.Owner)

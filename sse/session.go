@@ -1,7 +1,6 @@
 package sse
 
 import (
-	"slices"
 	"sync"
 	"time"
 )
@@ -9,7 +8,6 @@ import (
 // session is a log with its streams. It exists while somebody uses it or its log
 // holds something; otherwise its mark in the hub is all that is left.
 type session struct {
-	id string
 	// uses counts those who hold the session; guarded by the hub's mutex.
 	uses int
 
@@ -31,13 +29,18 @@ func (h *Hub) acquire(id string) *session {
 	defer h.mu.Unlock()
 	s := h.sessions[id]
 	if s == nil {
-		s = &session{id: id, log: noticeLog{mark: h.marks[id], size: h.cfg.LogSize, age: h.cfg.LogAge}}
-		delete(h.marks, id)
+		from, known := h.unmarkLocked(id)
+		s = h.newSession(id, from)
+		s.log.unmarked = !known && from.last > 0
 		h.sessions[id] = s
 		h.sweepLaterLocked()
 	}
 	s.uses++
 	return s
+}
+
+func (h *Hub) newSession(id string, from mark) *session {
+	return &session{log: noticeLog{rules: &h.rules, session: id, mark: from, ready: from.last}}
 }
 
 // lookup is acquire for a session that exists; otherwise nil.
@@ -60,22 +63,39 @@ func (h *Hub) release(s *session) {
 	if s.uses > 0 || !s.log.empty() {
 		return
 	}
-	delete(h.sessions, s.id)
-	if s.log.last > 0 {
-		h.marks[s.id] = s.log.mark
-	}
+	delete(h.sessions, s.log.session)
+	h.markLocked(s.log.session, s.log.mark)
 }
 
-// append adds to the log; a stream that still wanted what had to go has lost its
-// place.
+// append adds to the log, unless the notice is kept already; a stream that still
+// wanted what had to go has lost its place.
 func (s *session) append(n Notice) (number uint64, streams []*stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if number, found := s.log.has(n.Key); found {
+		return number, nil
+	}
 	number, evicted := s.log.append(n)
 	if evicted != nil {
 		s.lagLocked(evicted)
 	}
 	return number, s.streams
+}
+
+// kept lets the streams go on to a notice that the journal has kept.
+func (h *Hub) kept(sessionID string, number uint64) {
+	s := h.lookup(sessionID)
+	if s == nil {
+		return
+	}
+	defer h.release(s)
+	s.mu.Lock()
+	s.log.ready = max(s.log.ready, number)
+	streams := s.streams
+	s.mu.Unlock()
+	for _, c := range streams {
+		c.step()
+	}
 }
 
 // expire evicts what has aged.
@@ -85,13 +105,20 @@ func (s *session) expire(now time.Time) {
 	s.lagLocked(s.log.expire(now)...)
 }
 
-// lagLocked ends the streams that still wanted what was evicted. They have an
+// lagLocked ends the streams that still wanted what was evicted, unless it was
+// the journal that held them up: those are told of the gap and go on. They have an
 // event on its way, or somebody about to take a step for them, so that no other
 // step is needed.
 func (s *session) lagLocked(evicted ...*entry) {
-	for _, c := range s.streams {
-		if slices.ContainsFunc(evicted, c.cursor.wants) {
-			c.byeLocked(ByeLagged)
+	for _, e := range evicted {
+		for _, c := range s.streams {
+			switch {
+			case !c.cursor.wants(e):
+			case e.number > s.log.ready:
+				c.gap = GapUndelivered
+			default:
+				c.byeLocked(ByeLagged)
+			}
 		}
 	}
 }

@@ -56,9 +56,10 @@ type (
 		session       string
 		last, evicted uint64
 	}
-	lostNotice struct{ session, owner, agent string }
-	lostGone   struct{ session, owner string }
-	setting    struct{ name, value string }
+	sessionGone struct{ session string }
+	lostNotice  struct{ session, owner, agent string }
+	lostGone    struct{ session, owner string }
+	setting     struct{ name, value string }
 )
 
 func keyOf(row any) key {
@@ -83,6 +84,8 @@ func keyOf(row any) key {
 		return key{table: notices, a: r.session, n: r.number}
 	case noticeGone:
 		return key{table: notices, a: r.session, n: r.number}
+	case sessionGone:
+		return key{table: sessions, a: r.session}
 	case sessionMark:
 		return key{table: sessions, a: r.session}
 	case lostNotice:

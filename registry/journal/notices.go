@@ -101,6 +101,27 @@ func (n *Notices) Told(session string, owners ...string) {
 	n.add(rows...)
 }
 
+// Forget removes the marks of sessions.
+func (n *Notices) Forget(sessions ...string) {
+	rows := make([]any, len(sessions))
+	for i, session := range sessions {
+		rows[i] = sessionGone{session: session}
+	}
+	n.add(rows...)
+}
+
+// epochSetting is the setting that has the epoch of the numbers.
+const epochSetting = "epoch"
+
+// Epoch gives what SetEpoch has set; empty if nothing.
+func (n *Notices) Epoch() string {
+	epoch, _ := n.journal.Setting(epochSetting)
+	return epoch
+}
+
+// SetEpoch sets the epoch of the numbers.
+func (n *Notices) SetEpoch(epoch string) { n.journal.SetSetting(epochSetting, epoch) }
+
 func (n *Notices) add(rows ...any) {
 	if len(rows) == 0 {
 		return

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -11,13 +12,32 @@ import (
 
 // hubJournal is how the event hub asks for its part, without this package.
 type hubJournal interface {
-	Put(session string, number uint64, row struct {
+	Move(session string, old []uint64, number uint64, row struct {
 		Session                  string
 		Number                   uint64
 		Key, Owner, Agent, Event string
 		Data                     []byte
 		Written                  time.Time
 	}, then func())
+	Load(ctx context.Context) (rows []struct {
+		Session                  string
+		Number                   uint64
+		Key, Owner, Agent, Event string
+		Data                     []byte
+		Written                  time.Time
+	}, marks []struct {
+		Session       string
+		Last, Evicted uint64
+		Lost          map[string]string
+	}, err error)
+	Epoch() string
+	SetEpoch(epoch string)
+	Written(session string, number uint64, at time.Time)
+	Gone(session string, numbers ...uint64)
+	Mark(session string, last, evicted uint64)
+	Lost(session, owner, agent string)
+	Told(session string, owners ...string)
+	Forget(sessions ...string)
 }
 
 var _ hubJournal = (*Notices)(nil)
@@ -45,6 +65,13 @@ func TestNoticesSurvive(t *testing.T) {
 	n.Told("alice", "alice/agent-2/7", "nobody")
 	n.Move("alice", []uint64{3}, 6, row, nil)
 	n.Lost("carol", "c", "a")
+	n.Mark("dave", 1, 0)
+	n.Forget("dave", "nobody")
+	n.Mark("erin", 5, 5)
+	require.NoError(t, j.Sync(t.Context(), j.SetSetting("last", "x")))
+	n.Forget("erin")
+	n.Mark("", 9, 9)
+	n.SetEpoch("first")
 	require.NoError(t, j.Sync(t.Context(), j.SetSetting("last", "x")), "all share one order")
 	check := func(j *Journal) {
 		rows, marks, err := j.Notices().Load(t.Context())
@@ -57,9 +84,11 @@ func TestNoticesSurvive(t *testing.T) {
 		want[0].Written = when
 		require.Equal(t, want, rows)
 		require.Equal(t, []SessionMark{
+			{Session: "", Last: 9, Evicted: 9},
 			{Session: "alice", Last: 6, Evicted: 1, Lost: map[string]string{"alice/default/1": "default"}},
 			{Session: "carol", Lost: map[string]string{"c": "a"}},
 		}, marks)
+		require.Equal(t, "first", j.Notices().Epoch())
 	}
 	check(j)
 	shut(t, j)

@@ -66,6 +66,8 @@ func (c *db) putNotice(row any) error {
 		return c.run(`INSERT INTO sessions VALUES (?, ?, ?)
 			ON CONFLICT (session) DO UPDATE SET last = max(last, excluded.last), evicted = max(evicted, excluded.evicted)`,
 			r.session, r.last, r.evicted)
+	case sessionGone:
+		return c.run("DELETE FROM sessions WHERE session = ?", r.session)
 	case lostNotice:
 		return c.run("INSERT OR REPLACE INTO lost_notices VALUES (?, ?, ?)", r.session, r.owner, r.agent)
 	case lostGone:
