@@ -30,6 +30,7 @@ func (a *API) getLog(c *call, r *http.Request) error {
 	if follow && !ended {
 		return piece.follow(c, r, rng, ranged)
 	}
+	piece.zip = !follow && wantsGzip(r.Header.Values("Accept-Encoding"))
 	return piece.serve(c, r, rng, ranged)
 }
 
@@ -49,6 +50,8 @@ type logPiece struct {
 	begin, end  int64
 	first, next int64
 	ended       bool
+	// zip: the whole of it may be compressed.
+	zip bool
 }
 
 // serve answers with the piece, which ends.
@@ -63,7 +66,7 @@ func (p *logPiece) serve(c *call, r *http.Request, rng byteRange, ranged bool) e
 		c.Header().Set("Content-Range", "bytes "+strconv.FormatInt(p.begin, 10)+"-"+strconv.FormatInt(p.end-1, 10)+"/"+strconv.FormatInt(p.next, 10))
 	}
 	p.headers(c)
-	if status == http.StatusOK && p.end-p.begin >= leastGzip && wantsGzip(r.Header.Values("Accept-Encoding")) {
+	if status == http.StatusOK && p.end-p.begin >= leastGzip && p.zip {
 		return p.compress(c, r)
 	}
 	c.Header().Set("Content-Length", strconv.FormatInt(p.end-p.begin, 10))
