@@ -158,7 +158,8 @@ func TestPlainViewCutAnywhere(t *testing.T) {
 			}
 			f.done(t)
 			c.finish(t, id)
-			for !look().EOF {
+			for over := false; !over; {
+				over = look().EOF
 			}
 			one := c.plain(t, id, whole)
 			require.Equal(t, one, live.String(), "as it came against one read of %q", raw)

@@ -54,6 +54,18 @@ func (f *feed) done(t *testing.T) {
 	require.NoError(t, f.file.Close())
 }
 
+// same compares long texts, and shows only the place where they part.
+func same(t *testing.T, want, got string) {
+	t.Helper()
+	at := 0
+	for at < len(want) && at < len(got) && want[at] == got[at] {
+		at++
+	}
+	if at < len(want) || at < len(got) {
+		require.FailNow(t, "texts differ", "of %d and %d bytes, at byte %d: %.60q and %.60q", len(want), len(got), at, want[at:], got[at:])
+	}
+}
+
 // cuts divides data at random places, in pieces of one to most bytes.
 func cuts(data []byte, most int, random func(int) int) [][]byte {
 	var pieces [][]byte

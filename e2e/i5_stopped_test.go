@@ -34,9 +34,7 @@ func TestI5StoppedSubscribers(t *testing.T) {
 	first := healthy.done(t, 1)[0]
 	var wires []*wire
 	for range stopped {
-		w := d.stopped(t, c, "/events")
-		defer func() { _ = w.conn.Close() }()
-		wires = append(wires, w)
+		wires = append(wires, d.stopped(t, c, "/events"))
 	}
 	eventually(t, 10*time.Second, "all are subscribed", func() bool { return d.streams(t) == stopped+1 })
 	base := d.residentKiB(t)

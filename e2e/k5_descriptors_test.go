@@ -84,7 +84,8 @@ func TestK5FewDescriptors(t *testing.T) {
 				require.Equal(t, "later\n", text)
 			}
 			c.http.CloseIdleConnections()
-			eventually(t, 5*time.Second, "descriptors are back", func() bool { return d.descriptors() <= base+2 })
+			// Some are kept to be used again, far fewer than there may be.
+			eventually(t, 5*time.Second, "descriptors are back", func() bool { return d.descriptors() <= base+row.limit/4 })
 		})
 	}
 }

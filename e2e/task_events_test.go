@@ -120,7 +120,7 @@ func TestTaskEventsResume(t *testing.T) {
 	d := serve(t, "AFOOT_MAX_STREAMS_PER_SESSION=100")
 	c := d.as("watch")
 	for seed := range uint64(4) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 5))
 			var whole []byte
@@ -160,7 +160,7 @@ func TestTaskEventsResume(t *testing.T) {
 				}
 			}
 			require.NoError(t, g.Wait())
-			require.True(t, text.String() == string(whole), "resumed text has %d bytes of %d", text.Len(), len(whole))
+			same(t, string(whole), text.String())
 			require.Equal(t, strconv.Itoa(len(whole)), last)
 		})
 	}
@@ -199,10 +199,10 @@ func TestTaskEventsUnplaceable(t *testing.T) {
 	require.Positive(t, s.DroppedBytes)
 	kept := string(c.log(t, id))
 	// From below the first kept byte it starts there, as a read does.
-	for _, last := range []string{"", "0", "10", fmt.Sprint(s.DroppedBytes - 1)} {
+	for _, last := range []string{"", "0", "10", strconv.FormatInt(s.DroppedBytes-1, 10)} {
 		w := c.watch(t, id, "", last)
 		w.over(t, 20*time.Second)
-		require.True(t, kept == outputs(t, w.all()), "from %q", last)
+		same(t, kept, outputs(t, w.all()))
 		require.Len(t, w.all("end"), 1)
 	}
 	// What is no place in this output is told, and never gives silence or an error page.
@@ -210,7 +210,7 @@ func TestTaskEventsUnplaceable(t *testing.T) {
 		w := c.watch(t, id, "", last)
 		w.over(t, 20*time.Second)
 		require.Len(t, w.all("gap"), 1, "%.20q", last)
-		require.True(t, kept == outputs(t, w.all()), "%.20q", last)
+		same(t, kept, outputs(t, w.all()))
 		require.Len(t, w.all("end"), 1, "%.20q", last)
 	}
 	for path, want := range map[string]int{"/tasks/bash-999/events": 404, "/tasks/x/events": 404} {
@@ -236,8 +236,7 @@ func TestTaskEventsStoppedReader(t *testing.T) {
 	const size = 12000000
 	id := c.start(t, g.wait()+fmt.Sprintf(`yes 0123456789abcdef | head -c %d; exit 0`, size)).ID
 	for _, path := range []string{"/events", "/log?follow=true"} {
-		w := d.stopped(t, c, "/tasks/"+id+path)
-		defer func() { _ = w.conn.Close() }()
+		d.stopped(t, c, "/tasks/"+id+path)
 	}
 	follower := c.watch(t, id, "", "")
 	g.open(t)
@@ -252,6 +251,7 @@ func (d *daemon) stopped(t *testing.T, c *client, path string) *wire {
 	t.Helper()
 	w, err := d.dial()
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = w.conn.Close() })
 	require.NoError(t, w.conn.SetReadBuffer(4096))
 	require.NoError(t, w.ask(c, path))
 	line, err := w.r.Peek(len("HTTP/1.1 200"))
