@@ -204,8 +204,8 @@ func (c *cgroups) removeDoomed() {
 	c.doomed = append(c.doomed, doomed...)
 }
 
-// removeStale removes the empty groups of hosts that are dead: their lock is free.
-// Processes are left alone, and their groups with them.
+// removeStale removes the groups of hosts that are dead, whose lock is free, and ends
+// who is left in them.
 func (c *cgroups) removeStale() {
 	entries, err := os.ReadDir(c.home.dir)
 	if err != nil {
@@ -221,7 +221,7 @@ func (c *cgroups) removeStale() {
 			continue
 		}
 		if err := removeGroup(dir); err != nil {
-			c.logger.Info("an earlier daemon's processes are left", "file", dir)
+			c.endStale(lock, dir)
 		}
 		_ = lock.Close()
 	}

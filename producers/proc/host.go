@@ -36,6 +36,9 @@ type Host struct {
 	exits   watch
 	nets    nets
 	runAs   *User
+	// since is when the host was made, mark what its processes bear; see [Remains].
+	since uint64
+	mark  mark
 }
 
 // NewHost prepares clean children: signals that this program inherited as ignored
@@ -54,7 +57,7 @@ func NewHost(config Config) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", os.DevNull, err)
 	}
-	host := &Host{logger: config.Logger, null: null, hurried: make(chan struct{}), runAs: config.RunAs}
+	host := &Host{logger: config.Logger, null: null, hurried: make(chan struct{}), runAs: config.RunAs, since: Ticks()}
 	if host.logger == nil {
 		host.logger = slog.New(slog.DiscardHandler)
 	}
@@ -65,6 +68,9 @@ func NewHost(config Config) (*Host, error) {
 	host.clean.init()
 	if err := host.nets.init(host, config.Net); err != nil {
 		return nil, errors.Join(err, host.Close())
+	}
+	if host.Net() != netCgroup {
+		host.mark = newMark()
 	}
 	host.logger.Info("net chosen", "net", host.Net(), "reason", host.NetReason())
 	return host, nil

@@ -19,6 +19,10 @@ import (
 const asHost = "PROC_TEST_AS_HOST"
 
 func TestMain(m *testing.M) {
+	if net := os.Getenv(asDoomed); net != "" {
+		doomedMain(net, os.Getenv(asHost))
+		os.Exit(1)
+	}
 	if command := os.Getenv(asHost); command != "" {
 		os.Exit(hostMain(command))
 	}

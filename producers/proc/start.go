@@ -60,7 +60,7 @@ func (h *Host) start(spec *Spec) (*Process, error) {
 	pidfd := -1
 	attr := &syscall.ProcAttr{
 		Dir:   spec.Dir,
-		Env:   spec.Env,
+		Env:   h.mark.in(spec.Env),
 		Files: spec.Files,
 		Sys:   sysProcAttr(&pidfd, place),
 	}
