@@ -29,6 +29,8 @@ type group struct {
 	looked bool
 	// released says that the tree is known to be empty.
 	released atomic.Bool
+	// listed are its rows in the host's roll.
+	listed entries
 }
 
 func newGroup(host *Host, sid, pidfd int, reaped *atomic.Bool) *group {
@@ -37,6 +39,7 @@ func newGroup(host *Host, sid, pidfd int, reaped *atomic.Bool) *group {
 
 func (g *group) release() {
 	g.released.Store(true)
+	g.host.roll.forget(&g.listed)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.handle >= 0 {
@@ -84,7 +87,9 @@ func (g *group) members() ([]Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.own(stats), nil
+	members := g.own(stats)
+	g.host.roll.learn(&g.listed, members, g.reaped.Load())
+	return members, nil
 }
 
 // own gives who is alive of a look at the session, if it is still ours.

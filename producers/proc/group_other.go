@@ -9,7 +9,10 @@ import (
 )
 
 // group is the net that knows the leader's process group.
-type group struct{ pgid int }
+type group struct {
+	pgid   int
+	listed entries
+}
 
 func newGroup(_ *Host, pgid, _ int, _ *atomic.Bool) *group { return &group{pgid: pgid} }
 

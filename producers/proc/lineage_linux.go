@@ -33,6 +33,8 @@ type lineage struct {
 	// aside are orphans that belong to no tree: strays, and those that something else
 	// in this program started.
 	aside map[int]aside
+	// listed are the strays' rows in the host's roll.
+	listed entries
 }
 
 // kin is a process and its tree.
@@ -143,6 +145,10 @@ func (l *lineage) see(p *pass) {
 			d.last = append(d.last, s.member())
 		}
 	}
+	for d := range l.trees {
+		l.nets.host.roll.learn(&d.listed, d.last, d.reaped.Load())
+	}
+	l.nets.host.roll.learn(&l.listed, l.straysLocked(), true)
 }
 
 // look is a pass, sorted.
@@ -282,9 +288,13 @@ func (l *lineage) endStrays() {
 	}
 }
 
-func (l *lineage) strays() (members []Member) {
+func (l *lineage) strays() []Member {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.straysLocked()
+}
+
+func (l *lineage) straysLocked() (members []Member) {
 	for _, a := range l.aside {
 		if a.stray {
 			members = append(members, a.Member)
