@@ -148,8 +148,12 @@ type bubble struct {
 
 func newBubble(t *testing.T, cfg sse.Config, wrap ...func(http.ResponseWriter) http.ResponseWriter) *bubble {
 	t.Helper()
-	cfg.Epoch = "e"
-	b := &bubble{Hub: sse.NewHub(cfg), t: t, net: &pipes{conns: make(chan net.Conn), done: make(chan struct{})}}
+	if cfg.Journal == nil {
+		cfg.Epoch = "e"
+	}
+	hub, err := sse.OpenHub(t.Context(), cfg)
+	require.NoError(t, err)
+	b := &bubble{Hub: hub, t: t, net: &pipes{conns: make(chan net.Conn), done: make(chan struct{})}}
 	serve := handler(b.Hub)
 	// Streams outlive the server's time-outs.
 	server := &http.Server{ReadTimeout: time.Second, WriteTimeout: time.Second, Protocols: new(http.Protocols)}

@@ -50,7 +50,9 @@ func (c *stream) dueLocked(now time.Time) *fanout.Event {
 		return &fanout.Event{Event: []byte("bye"), Data: reasonData(c.bye)}
 	case c.gap != "":
 		c.flight = flightGap
-		return &fanout.Event{Event: []byte("gap"), Data: reasonData(c.gap)}
+		reason := c.gap
+		c.gap = ""
+		return &fanout.Event{Event: []byte("gap"), Data: reasonData(reason)}
 	case len(c.changed) > 0:
 		agent := c.changed[0]
 		c.changed = c.changed[1:]
@@ -111,8 +113,7 @@ func (c *stream) landed() bool {
 			s.log.written(c.cursor.after, now)
 		}
 	case flightGap:
-		c.gap = ""
-		if !c.sub.Observe {
+		if !c.sub.Observe && c.gap == "" { // else the next one tells it all
 			s.log.told(c.sub.Agent)
 		}
 	case flightBye:
