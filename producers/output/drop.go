@@ -3,9 +3,24 @@ package output
 // blockBytes is the unit in which a disk gives room.
 const blockBytes = 4096
 
-// step is how much more than needed a log over its bound drops at once, so that
-// it is seldom done.
-func (s *Store) step() int64 { return min(s.max/32, 2<<20) }
+// slack is how much more than needed a log at its bound drops at once, so that it
+// is seldom done.
+func (p *pump) slack() int64 { return min(p.bound()/32, 2<<20) }
+
+// bound is how much the log may keep.
+func (p *pump) bound() int64 {
+	bound := min(p.log.store.max, p.log.place.ring)
+	if p.modest > 0 {
+		return min(bound, p.modest)
+	}
+	return bound
+}
+
+// free says how far the log is from its bound.
+func (p *pump) free() int64 {
+	first, end, _ := p.log.bounds()
+	return p.bound() - (end - first)
+}
 
 // drop moves the first kept byte over at least need bytes, or over all there
 // are. The new first byte begins a unit, so that no reader starts inside a
@@ -13,7 +28,7 @@ func (s *Store) step() int64 { return min(s.max/32, 2<<20) }
 func (p *pump) drop(need int64) {
 	l := p.log
 	first, end, _ := l.bounds()
-	to := p.boundary(min(first+need+l.store.step(), end), first, end)
+	to := p.boundary(min(first+need+p.slack(), end), first, end)
 	l.keep.Lock()
 	l.first.Store(to)
 	l.gone.Add(to - first)
@@ -46,7 +61,8 @@ func (p *pump) boundary(to, first, end int64) int64 {
 
 // shed gives room to a full disk: of what is kept the older half, or all if that
 // is little. Where the file system takes nothing back, the room that the log has
-// serves again. False means that there is none.
+// serves again. False means that there is none. From then on the log is modest: it
+// leaves some room for others.
 func (p *pump) shed() bool {
 	l := p.log
 	first, end, _ := l.bounds()
@@ -54,6 +70,7 @@ func (p *pump) shed() bool {
 	if kept == 0 {
 		return false
 	}
+	p.modest = max(kept/4*3, 4*blockBytes)
 	if kept > 4*blockBytes {
 		kept /= 2
 	}
@@ -62,6 +79,17 @@ func (p *pump) shed() bool {
 		return false
 	}
 	return p.giveBack() || p.shrink()
+}
+
+// relax lets a modest log keep twice as much once the disk has as much room as it
+// keeps.
+func (p *pump) relax() {
+	if p.modest == 0 || room(int(p.file.Fd())) < p.modest {
+		return
+	}
+	if p.modest *= 2; p.modest >= p.log.store.max {
+		p.modest = 0
+	}
 }
 
 // giveBack returns the blocks of the file that hold nothing kept.

@@ -372,3 +372,33 @@ func TestWhatIsMissingOfAnEndedLogIsTold(t *testing.T) {
 		})
 	}
 }
+
+// TestAFullDiskIsSharedAndHeals: who meets a full disk leaves room for others, and
+// keeps as much as before when there is room again.
+func TestAFullDiskIsSharedAndHeals(t *testing.T) {
+	dir := fullDisk(t, 4<<20)
+	store, err := NewStore(Config{Dir: filepath.Join(dir, "output"), MaxBytes: 2 << 20})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	ballast := filepath.Join(dir, "ballast")
+	require.NoError(t, os.WriteFile(ballast, make([]byte, 3<<20), 0o600))
+	log, other := newLog(t, store), newLog(t, store)
+	p := &pump{log: log, file: log.file, left: -1}
+	b := &broken{t: t, pump: p, good: log.file}
+	data := string(numbered(1_000_000))
+	for range 5 {
+		b.feed(data)
+		feed(t, other, []byte("me too\n"))
+	}
+	require.NotEmpty(t, log.Loss())
+	require.Empty(t, other.Loss())
+	written, dropped := log.Size()
+	require.Less(t, written-dropped, int64(1<<20))
+	require.Greater(t, written-dropped, int64(1<<18))
+
+	require.NoError(t, os.Remove(ballast))
+	b.feed(data)
+	written, dropped = log.Size()
+	require.Greater(t, written-dropped, int64(2<<20-2<<20/16))
+	require.True(t, strings.HasSuffix(data, text(t, log, 8<<20)))
+}

@@ -28,6 +28,8 @@ type pump struct {
 	copies bool
 	// left bounds a sweep; negative when there is no bound.
 	left int64
+	// modest is what a log keeps at most that has met a full disk; 0 for any other.
+	modest int64
 }
 
 // Drain moves what comes out of pipe into the log until the last writer is gone
@@ -149,17 +151,17 @@ func (p *pump) take(pipe int) (int64, error) {
 // A log at its bound drops as many first.
 func (p *pump) room(want int64) int64 {
 	if p.free() <= 0 {
+		p.relax()
+	}
+	if p.free() <= 0 {
 		p.drop(want)
+		if p.modest > 0 {
+			p.giveBack()
+		}
 	}
 	_, end, _ := p.log.bounds()
 	place := &p.log.place
 	return max(1, min(want, p.free(), place.ring-place.at(end)))
-}
-
-// free says how far the log is from its bound.
-func (p *pump) free() int64 {
-	first, end, _ := p.log.bounds()
-	return min(p.log.store.max, p.log.place.ring) - (end - first)
 }
 
 // refused handles a write that failed: a full disk gets room from this log's own
@@ -197,8 +199,13 @@ func (p *pump) bounded(n int) int {
 func (p *pump) lose(n int64) {
 	p.spent(n)
 	l := p.log
+	first, end, written := l.bounds()
 	l.keep.Lock()
 	l.written.Add(n) // before gone: see Log
+	if first == end {
+		l.place.base += written + n - end // nothing is kept: it begins behind the lost bytes
+		l.first.Store(written + n)
+	}
 	l.gone.Add(n)
 	l.keep.Unlock()
 	l.wake()

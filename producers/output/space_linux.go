@@ -30,3 +30,12 @@ func free(fs *unix.Statfs_t) uint64 {
 	}
 	return fs.Bavail
 }
+
+// room gives the free bytes of the file system that an open file is on.
+func room(file int) int64 {
+	var fs unix.Statfs_t
+	if unix.Fstatfs(file, &fs) != nil {
+		return 0
+	}
+	return int64(free(&fs)) * fs.Bsize
+}

@@ -31,6 +31,9 @@ func (l *Log) check() bool {
 	if end-l.place.base <= l.place.ring { // written straight on, so its head is what was first
 		intact = max(first, min(end, l.place.base+size))
 	}
+	if intact == first {
+		l.first.Store(l.written.Load())
+	}
 	l.gone.Add(end - intact)
 	l.store.count(intact - end)
 	l.lost(reason)
