@@ -102,10 +102,9 @@ func TestBackupMeetsTrouble(t *testing.T) {
 	layer.set(nil)
 	j.Poke()
 	require.Eventually(t, func() bool { return j.Check() == nil }, 10*time.Second, time.Millisecond)
-	require.NoError(t, j.do(t.Context(), func(c *db) error {
-		require.NotSame(t, mine, c)
-		require.Nil(t, c.backup)
-		return nil
-	}))
+	var now *db
+	require.NoError(t, j.do(t.Context(), func(c *db) error { now = c; return nil }))
+	require.NotSame(t, mine, now)
+	require.Nil(t, now.backup)
 	require.NoError(t, j.Backup(t.Context(), filepath.Join(dir, "again")))
 }

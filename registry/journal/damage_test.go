@@ -135,14 +135,15 @@ func TestMigratesForward(t *testing.T) {
 		j, err := open(Config{Path: path}, nil, steps)
 		require.NoError(t, err)
 		require.Len(t, memory(t, j).Tasks, 300)
-		require.NoError(t, j.do(t.Context(), func(c *db) error {
-			version, err := c.number("user_version")
-			require.Equal(t, len(steps), version)
-			rows := 0
-			require.NoError(t, c.query("SELECT url FROM webhooks", func(*columns) { rows++ }))
-			require.Equal(t, 1, rows)
-			return err
+		version, rows := 0, 0
+		require.NoError(t, j.do(t.Context(), func(c *db) (err error) {
+			if version, err = c.number("user_version"); err != nil {
+				return err
+			}
+			return c.query("SELECT url FROM webhooks", func(*columns) { rows++ })
 		}))
+		require.Equal(t, len(steps), version)
+		require.Equal(t, 1, rows)
 		shut(t, j)
 	}
 	_, err := Open(Config{Path: path})
@@ -244,13 +245,21 @@ func TestInspectWhileWritten(t *testing.T) {
 			r := typical(n % 500)
 			r.Output = string(make([]byte, n*37%20_000))
 			_ = j.Sync(t.Context(), j.Append(r))
+			if n%50 == 0 {
+				_ = j.do(t.Context(), func(c *db) error { return c.checkpoint(sqlite3.CHECKPOINT_PASSIVE) })
+			}
 		}
 	}()
-	for range 15 {
+	settled := 0
+	for range 40 {
 		r, err := Inspect(path)
 		require.NoError(t, err)
 		require.Empty(t, r.Problems)
+		if !r.Unsettled {
+			settled++
+		}
 	}
+	require.Positive(t, settled)
 	close(stop)
 	<-ended
 }

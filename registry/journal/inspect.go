@@ -23,6 +23,9 @@ type Report struct {
 	Mode fs.FileMode
 	// InUse says that a process has the journal open, Reserve that space is held.
 	InUse, Reserve bool
+	// Unsettled says that what was found is worth nothing, because the database
+	// changed under every look; nothing is then said of rows and problems.
+	Unsettled bool
 	// Rows counts what is kept, by table.
 	Rows map[string]int64
 	// Problems is what is wrong; empty for a sound journal.
@@ -50,8 +53,12 @@ func Inspect(path string) (r Report, err error) {
 		before := stateOf(path)
 		r, err = inspect(path)
 		if stateOf(path) == before || (err == nil && len(r.Problems) == 0) {
-			break
+			return r, err
 		}
+	}
+	if damage := (*DamageError)(nil); errors.As(err, &damage) || err == nil {
+		r.Unsettled, r.Rows, r.Problems = true, nil, nil
+		return r, nil
 	}
 	return r, err
 }
