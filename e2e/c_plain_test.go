@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -138,7 +139,7 @@ func TestPlainViewCutAnywhere(t *testing.T) {
 	d := serve(t)
 	c := d.as("plain")
 	for seed := range uint64(6) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 11))
 			raw := noisy(random, 200)

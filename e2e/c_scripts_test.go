@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -181,7 +182,7 @@ func TestC3RandomBytesInRandomPages(t *testing.T) {
 	d := serve(t)
 	c := d.as("c3 random")
 	for seed := range uint64(4) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 3))
 			whole := make([]byte, 6000)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -200,7 +201,7 @@ func TestSplitSizes(t *testing.T) {
 			require.True(t, o.EOF)
 			require.GreaterOrEqual(t, o.DroppedBytes, max(0, size-bound))
 			a := c.do(t, http.MethodHead, "/tasks/"+id+"/log?"+strings.TrimPrefix(query, "&"), nil)
-			require.Equal(t, fmt.Sprint(size-o.DroppedBytes), a.header.Get("Content-Length"))
+			require.Equal(t, strconv.FormatInt(size-o.DroppedBytes, 10), a.header.Get("Content-Length"))
 		}
 		require.Equal(t, row.out+row.errs, c.get(t, id).OutputBytes, "the snapshot counts all output")
 	}

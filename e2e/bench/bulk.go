@@ -165,8 +165,7 @@ func (c *wire) discard(id string) error {
 	}
 	var nothing json.RawMessage
 	err := c.call(http.MethodDelete, "/tasks/"+id+"?purge=true", nil, &nothing)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) { // there is no body to decode
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok { // there is no body to decode
 		return nil
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 )
 
 var startIdle = []byte(`{"kind":"bash","command":"sleep 1747"}`)
@@ -27,7 +28,7 @@ func idleTasks(ctx context.Context, o options, t *table) (err error) {
 	if err := repeat(50, c.startAndCollect); err != nil {
 		return err
 	}
-	before, err := d.memoryKiB(ctx, rest)
+	before, err := d.memoryKiB(ctx)
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func idleTasks(ctx context.Context, o options, t *table) (err error) {
 	}); err != nil {
 		return err
 	}
-	after, err := d.memoryKiB(ctx, rest)
+	after, err := d.memoryKiB(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,9 +56,9 @@ func idleTasks(ctx context.Context, o options, t *table) (err error) {
 		seen: constant(each), unit: "KiB", target: 16,
 	})
 	t.add(row{
-		name: "processes per idle task", floor: fmt.Sprint(n), afoot: fmt.Sprint(processes),
+		name: "processes per idle task", floor: strconv.Itoa(n), afoot: strconv.Itoa(processes),
 		seen: constant(float64(processes) / float64(n)), unit: "×", target: 1,
 	})
-	t.told("threads of the daemon that they add", "", fmt.Sprint(threadsNow-threads), constant(float64(threadsNow-threads)), "")
+	t.told("threads of the daemon that they add", "", strconv.Itoa(threadsNow-threads), constant(float64(threadsNow-threads)), "")
 	return nil
 }

@@ -24,14 +24,14 @@ func keptTasks(ctx context.Context, o options, t *table) (err error) {
 	if err := together(200, c.startAndCollect); err != nil {
 		return err
 	}
-	before, err := d.memoryKiB(ctx, rest)
+	before, err := d.memoryKiB(ctx)
 	if err != nil {
 		return err
 	}
 	if err := together(n, c.startAndCollect); err != nil {
 		return err
 	}
-	after, err := d.memoryKiB(ctx, rest)
+	after, err := d.memoryKiB(ctx)
 	if err != nil {
 		return err
 	}

@@ -168,7 +168,7 @@ func (s *server) token(session string) (string, error) {
 
 // memoryKiB gives the proportional set size once it has come to rest: the least of
 // some seconds, since a collector gives memory back late.
-func (s *server) memoryKiB(ctx context.Context, rest time.Duration) (float64, error) {
+func (s *server) memoryKiB(ctx context.Context) (float64, error) {
 	least := 0.0
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()

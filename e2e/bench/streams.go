@@ -80,7 +80,7 @@ func growth(ctx context.Context, s *server, n int, answered bool, path func(int)
 		return 0, nil, err
 	}
 	warm.close()
-	before, err := s.memoryKiB(ctx, rest)
+	before, err := s.memoryKiB(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -94,7 +94,7 @@ func growth(ctx context.Context, s *server, n int, answered bool, path func(int)
 			return 0, nil, err
 		}
 	}
-	after, err := s.memoryKiB(ctx, rest)
+	after, err := s.memoryKiB(ctx)
 	if err != nil {
 		h.close()
 		return 0, nil, err
