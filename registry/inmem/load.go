@@ -52,7 +52,6 @@ func (s *Service) Load(ctx context.Context) error {
 	}
 	s.keysBackLocked(memory.Keys)
 	s.successionLocked()
-	s.armLocked()
 	s.loading = false
 	s.mu.Unlock()
 	s.dispatch()

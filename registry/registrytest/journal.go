@@ -23,12 +23,12 @@ type Journal struct {
 	fault   error
 	delay   time.Duration
 	onSync  func()
-	held    chan struct{} // not nil: Sync blocks until it is closed
-	syncs   int
+	held    bool
+	changed chan struct{} // closed when something has changed for a Sync that waits
 }
 
 // NewJournal makes an empty journal.
-func NewJournal() *Journal { return &Journal{disk: newDisk()} }
+func NewJournal() *Journal { return &Journal{disk: newDisk(), changed: make(chan struct{})} }
 
 // Fail makes every write fail from now on; nil heals the journal and writes what is
 // in line.
@@ -39,6 +39,7 @@ func (j *Journal) Fail(err error) {
 	if err == nil {
 		j.writeLocked(len(j.line))
 	}
+	j.changeLocked()
 }
 
 // Delay makes each write take so long.
@@ -55,28 +56,27 @@ func (j *Journal) OnSync(f func()) {
 	j.onSync = f
 }
 
-// Hold makes Sync block until release is called, which is idempotent.
-func (j *Journal) Hold() (release func()) {
-	held := make(chan struct{})
+// Hold makes Sync block on what is not written; nothing is, but by Write, until Release.
+func (j *Journal) Hold() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.held = held
-	return sync.OnceFunc(func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		close(held)
-		if j.held == held {
-			j.held = nil
-		}
-	})
+	j.held = true
 }
 
-// Write writes all that is in line, as a writer of its own would at any time.
-func (j *Journal) Write() {
+// Release ends a Hold.
+func (j *Journal) Release() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.held = false
+	j.changeLocked()
+}
+
+// Write writes the first calls of Append that are in line, at most so many.
+func (j *Journal) Write(calls int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.fault == nil {
-		j.writeLocked(len(j.line))
+		j.writeLocked(min(calls, len(j.line)))
 	}
 }
 
@@ -93,15 +93,13 @@ func (j *Journal) InLine() int {
 func (j *Journal) Die(lucky int) *Journal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	next := &Journal{disk: j.disk.clone()}
+	next := NewJournal()
+	next.disk = j.disk.clone()
 	for _, rows := range j.line[:min(lucky, len(j.line))] {
 		next.disk.put(rows)
 	}
 	j.dead = true
-	if j.held != nil {
-		close(j.held)
-		j.held = nil
-	}
+	j.changeLocked()
 	return next
 }
 
@@ -110,6 +108,13 @@ func (j *Journal) Stored() registry.Memory {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.disk.memory()
+}
+
+// Notes counts the written notes of each task.
+func (j *Journal) Notes() map[registry.ID]int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.disk.notes)
 }
 
 // Load implements [registry.Journal].
@@ -137,38 +142,38 @@ func (j *Journal) Append(rows ...registry.Row) registry.Mark {
 // Sync implements [registry.Journal].
 func (j *Journal) Sync(ctx context.Context, mark registry.Mark) error {
 	j.mu.Lock()
-	if mark <= j.written {
+	defer j.mu.Unlock()
+	if f := j.onSync; f != nil && mark > j.written {
 		j.mu.Unlock()
-		return nil
+		f()
+		j.mu.Lock()
 	}
-	j.syncs++
-	onSync, delay, held, fault := j.onSync, j.delay, j.held, j.refusalLocked()
-	j.mu.Unlock()
-	if onSync != nil {
-		onSync()
-	}
-	if fault != nil {
-		return fault
-	}
-	if held != nil {
+	for slow := j.delay; mark > j.written; {
+		if fault := j.refusalLocked(); fault != nil {
+			return fault
+		}
+		var wait <-chan struct{}
+		var pause <-chan time.Time
+		switch {
+		case j.held:
+			wait = j.changed
+		case slow > 0:
+			pause = time.After(slow)
+			slow = 0
+		default:
+			j.writeLocked(int(mark - j.written))
+			continue
+		}
+		j.mu.Unlock()
 		select {
-		case <-held:
+		case <-wait:
+		case <-pause:
 		case <-ctx.Done():
+			j.mu.Lock()
 			return ctx.Err()
 		}
+		j.mu.Lock()
 	}
-	if delay > 0 {
-		time.Sleep(delay)
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if mark <= j.written {
-		return nil
-	}
-	if fault := j.refusalLocked(); fault != nil {
-		return fault
-	}
-	j.writeLocked(int(mark - j.written))
 	return nil
 }
 
@@ -198,6 +203,12 @@ func (j *Journal) writeLocked(calls int) {
 	}
 	j.line = j.line[calls:]
 	j.written += registry.Mark(calls)
+	j.changeLocked()
+}
+
+func (j *Journal) changeLocked() {
+	close(j.changed)
+	j.changed = make(chan struct{})
 }
 
 // disk is rows by key, of which the newest counts.
@@ -206,12 +217,20 @@ type disk struct {
 	agents   map[registry.Owner]registry.AgentRow
 	keys     map[[3]string]registry.KeyRow
 	counters map[registry.Kind]registry.CounterRow
+	notes    map[registry.ID]int
+}
+
+// Note is a row that a listener may append for an end it heard of, as one does that
+// keeps its notices in the same journal.
+type Note struct {
+	registry.TaskGone // for what makes it a row
 }
 
 func newDisk() disk {
 	return disk{
 		tasks: map[registry.ID]registry.TaskRow{}, agents: map[registry.Owner]registry.AgentRow{},
 		keys: map[[3]string]registry.KeyRow{}, counters: map[registry.Kind]registry.CounterRow{},
+		notes: map[registry.ID]int{},
 	}
 }
 
@@ -219,6 +238,7 @@ func (d disk) clone() disk {
 	return disk{
 		tasks: maps.Clone(d.tasks), agents: maps.Clone(d.agents),
 		keys: maps.Clone(d.keys), counters: maps.Clone(d.counters),
+		notes: maps.Clone(d.notes),
 	}
 }
 
@@ -239,6 +259,8 @@ func (d disk) put(rows []registry.Row) {
 			delete(d.keys, [3]string{r.Session, r.Subject, r.Key})
 		case registry.CounterRow:
 			d.counters[r.Kind] = r
+		case Note:
+			d.notes[r.ID]++
 		}
 	}
 }

@@ -39,6 +39,8 @@ type Script struct {
 	// Left says whether work with Leftovers has left something that lives; nil
 	// means no.
 	Left func() bool
+	// Handle can fail the question for what [Producer.Restore] needs, or note it.
+	Handle func(w *Work) error
 }
 
 // Producer is a [registry.Producer] under full control of its case. The fields
@@ -48,6 +50,8 @@ type Producer struct {
 	scripts []Script
 	works   []*Work
 	retired bool
+	// past is the work of the process before, restored what of it was given back.
+	past, restored []*Work
 }
 
 // NewProducer makes a producer that knows no script yet.
@@ -77,7 +81,7 @@ func (p *Producer) Starts() int {
 func (p *Producer) Work(id registry.ID) *Work {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, w := range slices.Backward(p.works) {
+	for _, w := range slices.Backward(slices.Concat(p.restored, p.works)) {
 		if w.ID == id {
 			return w
 		}
@@ -142,6 +146,7 @@ func (p *plan) Start(ctx context.Context, launch registry.Launch) (registry.Run,
 		producer: p.producer, script: p.script, settle: launch.Settle,
 	}
 	p.producer.mu.Lock()
+	w.number = len(p.producer.past) + len(p.producer.works)
 	p.producer.works = append(p.producer.works, w)
 	p.producer.mu.Unlock()
 	if p.script.Start != nil {

@@ -23,6 +23,8 @@ type Work struct {
 	script   Script
 	settle   func(registry.Outcome, error)
 
+	number int // among all of the producer and its predecessors
+
 	mu       sync.Mutex
 	reasons  []string
 	discards int

@@ -34,15 +34,19 @@ func bob() registry.Caller    { return registry.Caller{Session: "bob"} }
 func nobody() registry.Caller { return registry.Caller{} }
 
 func newWorld(t *testing.T, factory Factory, c testCase) *world {
+	return newWorldOf(t, c, NewProducer(), func(o Options) registry.Service { return factory(t, o) })
+}
+
+func newWorldOf(t *testing.T, c testCase, jobs *Producer, factory func(Options) registry.Service) *world {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &world{
 		t: t, is: require.New(t), ctx: ctx,
-		jobs: NewProducer(), log: &recorder{}, store: &store{},
+		jobs: jobs, log: &recorder{}, store: &store{},
 	}
 	if c.roomed {
 		c.options.Room = w.store.room
 	}
-	w.Service = factory(t, c.options)
+	w.Service = factory(c.options)
 	w.OnChange(registry.AllOwners(), w.log.change)
 	w.OnDone(registry.AllOwners(), w.log.notice)
 	if !c.bare {

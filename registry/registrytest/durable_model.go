@@ -1,0 +1,5 @@
+package registrytest
+
+import "testing"
+
+func durableModel(t *testing.T, factory DurableFactory) {}
