@@ -31,16 +31,21 @@ func (i ListenInfo) write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("listen file: %w", err)
 	}
-	temp, err := os.CreateTemp(dir, listenName+".*")
+	return writeWhole(dir, listenName, append(text, '\n'))
+}
+
+// writeWhole puts a file in place in one step, with mode 0600.
+func writeWhole(dir, name string, text []byte) error {
+	temp, err := os.CreateTemp(dir, name+".*")
 	if err != nil {
-		return fmt.Errorf("listen file: %w", err)
+		return fmt.Errorf("%s file: %w", name, err)
 	}
-	_, err = temp.Write(append(text, '\n'))
+	_, err = temp.Write(text)
 	if err = errors.Join(err, temp.Chmod(0o600), temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), filepath.Join(dir, listenName))
+		err = os.Rename(temp.Name(), filepath.Join(dir, name))
 	}
 	if err != nil {
-		return fmt.Errorf("listen file: %w", errors.Join(err, os.Remove(temp.Name())))
+		return fmt.Errorf("%s file: %w", name, errors.Join(err, os.Remove(temp.Name())))
 	}
 	return nil
 }

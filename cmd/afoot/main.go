@@ -12,6 +12,9 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == watchdogName {
+		os.Exit(runWatchdog())
+	}
 	if os.Getpid() == 1 {
 		os.Exit(runInit())
 	}

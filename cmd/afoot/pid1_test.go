@@ -47,6 +47,28 @@ func TestProcess1(t *testing.T) {
 	require.NoError(t, r.ended(r.soon()), "its exit code is the daemon's")
 }
 
+// When the daemon dies in a container so does everything else in it.
+func TestProcess1EndsWithTheDaemon(t *testing.T) {
+	t.Parallel()
+	if err := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "true").Run(); err != nil {
+		t.Skip("no PID namespace may be made here: ", err)
+	}
+	r := newRig(t)
+	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", r.command().Path, "serve")
+	cmd.Env, cmd.Dir = r.env, r.home
+	r.launch(cmd)
+	r.waitReady()
+	r.ok("run", "-d", "--", "trap '' TERM; setsid sleep 361.1 & sleep 361.2")
+	r.eventually("it is up", func() bool { return len(alive(t, "361.1", "361.2")) == 2 })
+	init := strings.TrimSpace(printed(t, "pgrep", "-P", strconv.Itoa(r.daemon.Process.Pid)))
+	daemon, err := strconv.Atoi(strings.TrimSpace(printed(t, "pgrep", "-f", "serve", "-P", init)))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(daemon, syscall.SIGKILL))
+	require.Error(t, r.ended(r.soon()))
+	require.Equal(t, exitSignal+int(syscall.SIGKILL), cmd.ProcessState.ExitCode())
+	r.eventually("nobody is left", func() bool { return len(alive(t, "361.1", "361.2")) == 0 })
+}
+
 func printed(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(name, args...).Output()

@@ -82,6 +82,9 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 	signal.Notify(signals, ending...)
 	defer signal.Stop(signals)
 
+	if err := endPredecessor(ctx, cfg.StateDir, log); err != nil {
+		return err
+	}
 	h, err := buildHouse(cfg, log)
 	if err != nil {
 		return err

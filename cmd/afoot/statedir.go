@@ -16,6 +16,8 @@ const (
 	lockName   = "lock"
 	listenName = "listen"
 	outputName = "output"
+	// remainsName is there while a daemon runs, or after it died.
+	remainsName = "remains"
 )
 
 // openStateDir makes the state directory with mode 0700 whatever the umask, or

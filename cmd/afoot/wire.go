@@ -32,28 +32,31 @@ func (c *Config) teardown() time.Duration { return c.KillGrace + teardownSlack }
 
 // house is all rooms, wired. Fields stand in the order in which they were made.
 type house struct {
+	stateDir  string
 	authority *auth.Authority
 	hub       *sse.Hub
 	store     *output.Store
 	sink      *output.Sink
 	bash      *bash.Producer
 	net       string // how the processes of a task are found
+	guard     *guard // ends the tasks' processes if the daemon can't
 	service   *inmem.Service
 	api       *api.API
 	handler   http.Handler
 	tls       *tls.Config // nil without TLS
-	// leaving says that a shutdown has begun.
-	leaving atomic.Bool
+	// leaving says that a shutdown has begun, stopped that all work has ended.
+	leaving, stopped atomic.Bool
 }
 
 // buildHouse makes the rooms from the ground up. On error nothing stays behind.
 func buildHouse(cfg *Config, log *slog.Logger) (h *house, err error) {
-	h = &house{}
+	h = &house{stateDir: cfg.StateDir}
 	defer func() {
 		if err != nil {
 			if h.bash != nil {
 				err = errors.Join(err, h.bash.Close(context.Background())) // it runs nothing yet
 			}
+			h.stopped.Store(true)
 			err = errors.Join(err, h.close())
 			h = nil
 		}
@@ -68,6 +71,9 @@ func buildHouse(cfg *Config, log *slog.Logger) (h *house, err error) {
 		Logger:               log,
 	})
 	if err := h.openProducers(cfg, log); err != nil {
+		return h, err
+	}
+	if err := h.openGuard(log); err != nil {
 		return h, err
 	}
 	h.service = inmem.New(inmem.Config{
@@ -181,6 +187,16 @@ func (h *house) openProducers(cfg *Config, log *slog.Logger) error {
 	return nil
 }
 
+// openGuard starts the watchdog, before anything is started that it has to end.
+func (h *house) openGuard(log *slog.Logger) (err error) {
+	will, roll := h.bash.Remains()
+	if err := writeWill(h.stateDir, will); err != nil {
+		return err
+	}
+	h.guard, err = startGuard(will, roll, log)
+	return err
+}
+
 // room says whether the output of one more task may be kept.
 func (h *house) room() error {
 	if err := h.store.Room(); err != nil {
@@ -227,8 +243,9 @@ func (h *house) quiet(ctx context.Context) error {
 	err := h.hub.Close(ctx, sse.ByeShutdown)
 	leftovers := make(chan error, 1)
 	go func() { leftovers <- h.bash.Close(ctx) }()
-	err = errors.Join(err, h.service.Close(ctx))
-	return errors.Join(err, <-leftovers)
+	stopErr := errors.Join(h.service.Close(ctx), <-leftovers)
+	h.stopped.Store(stopErr == nil)
+	return errors.Join(err, stopErr)
 }
 
 // hurry makes the tasks that are being stopped end at once.
@@ -249,6 +266,13 @@ func (h *house) close() error {
 	}
 	if h.authority != nil {
 		errs = append(errs, h.authority.Close())
+	}
+	if h.guard != nil {
+		inOrder := h.stopped.Load()
+		h.guard.close(inOrder)
+		if inOrder {
+			errs = append(errs, forgetWill(h.stateDir))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -80,19 +80,19 @@ func (c *cgroups) handDown(dir, name string) error {
 	if err != nil {
 		return fmt.Errorf("the daemon's control group can't be read: %w", errno(err))
 	}
-	self := strconv.Itoa(os.Getpid())
-	if others := slices.DeleteFunc(strings.Fields(string(procs)), func(pid string) bool { return pid == self }); len(others) > 0 {
+	others := slices.DeleteFunc(strings.Fields(string(procs)), ownHelper)
+	if others = slices.DeleteFunc(others, func(pid string) bool { return pid == strconv.Itoa(os.Getpid()) }); len(others) > 0 {
 		return fmt.Errorf("the daemon shares its control group with %d other processes, so the %s controller can't be handed down", len(others), name)
 	}
 	below := filepath.Join(c.dir(), leaf)
 	if err := os.Mkdir(below, 0o750); err != nil {
 		return fmt.Errorf("no control group can be made: %w", errno(err))
 	}
-	if err := enter(below); err != nil {
-		return fmt.Errorf("the daemon can't change its control group: %w", errors.Join(errno(err), removeGroup(below)))
+	if err := move(dir, below); err != nil {
+		return fmt.Errorf("the daemon can't change its control group: %w", errors.Join(errno(err), move(below, dir), removeGroup(below)))
 	}
 	if err := control(dir, "+"+name); err != nil {
-		return fmt.Errorf("the %s controller is not delegated to this daemon: %w", name, errors.Join(errno(err), enter(dir), removeGroup(below)))
+		return fmt.Errorf("the %s controller is not delegated to this daemon: %w", name, errors.Join(errno(err), move(below, dir), removeGroup(below)))
 	}
 	c.limits.moved = true
 	return nil
@@ -109,7 +109,7 @@ func (l *limits) undo(c *cgroups) {
 		_ = control(c.home.dir, "-"+name)
 	}
 	if l.moved {
-		_ = enter(c.home.dir)
+		_ = move(filepath.Join(c.dir(), leaf), c.home.dir)
 	}
 	l.moved, l.here, l.below = false, nil, nil
 }
@@ -153,7 +153,28 @@ func control(dir, change string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(change), 0)
 }
 
-// enter moves this program into a group.
-func enter(dir string) error {
-	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0)
+// ownHelper tells that a process is a child of this program: in its own group, where no
+// tree is, that is one that it runs for itself, such as a watchdog.
+func ownHelper(pid string) bool {
+	number, err := strconv.Atoi(pid)
+	if err != nil {
+		return false
+	}
+	s, ok := statOf(number)
+	return ok && s.parent == os.Getpid()
+}
+
+// move moves everybody from a group into another: this program, with its helpers.
+func move(from, to string) error {
+	procs, err := os.ReadFile(filepath.Join(from, "cgroup.procs"))
+	if err != nil {
+		return err
+	}
+	for pid := range strings.FieldsSeq(string(procs)) {
+		err := os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(pid), 0)
+		if err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	return nil
 }

@@ -121,11 +121,26 @@ func TestControllersAreHandedDown(t *testing.T) {
 	if name := os.Getenv(asLimited); name != "" {
 		host, err := NewHost(Config{Net: netCgroup})
 		require.NoError(t, err)
-		_, _ = fmt.Fprintf(os.Stdout, "answer: %v\n", host.nets.cgroups.enableOne(name))
+		helper := exec.Command("sleep", "483")
+		require.NoError(t, helper.Start())
+		where := func() string {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", helper.Process.Pid))
+			require.NoError(t, err)
+			return string(text)
+		}
+		before := where()
+		err = host.nets.cgroups.enableOne(name)
+		_, _ = fmt.Fprintf(os.Stdout, "answer: %v\n", err)
+		require.Equal(t, err == nil, strings.Contains(where(), "/"+leaf+"\n"), "helpers come along")
 		p, out := start(t, host, `cat /proc/self/cgroup | grep -c '^0::.*/afoot-.*/t'`)
 		require.Equal(t, "1", line(t, out))
 		finish(t, p)
+		base := host.nets.cgroups.dir()
 		require.NoError(t, host.Close())
+		require.Equal(t, before, where(), "and back")
+		require.NoDirExists(t, base)
+		require.NoError(t, helper.Process.Kill())
+		_ = helper.Wait()
 		return
 	}
 	host, err := NewHost(Config{Net: netCgroup})
