@@ -120,6 +120,10 @@ func TestWatchdogIsKeptApart(t *testing.T) {
 	r.serve()
 	require.Len(t, r.watchdogs(), 1)
 	dog := r.watchdogs()[0]
+	r.eventually("it is on guard", func() bool {
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", dog))
+		return string(name) == "afoot-watchdog\n"
+	})
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		require.NoError(t, syscall.Kill(dog, sig))
 	}
