@@ -33,6 +33,7 @@ func (p *pump) drop(need int64) {
 	l.first.Store(to)
 	l.gone.Add(to - first)
 	l.keep.Unlock()
+	l.note(l.counters(), true)
 	l.store.count(first - to)
 }
 
@@ -127,5 +128,6 @@ func (p *pump) shrink() bool {
 	l.keep.Lock()
 	l.place.ring = size
 	l.keep.Unlock()
+	l.note(l.counters(), true)
 	return true
 }

@@ -129,6 +129,24 @@ func (a *act) limits() {
 	require.LessOrEqual(a.t, a.log.place.size, a.log.place.ring)
 }
 
+// crash looks at the log as a later store would if this process died now.
+func (a *act) crash() {
+	store := later(a.t, a.log.store)
+	again, err := store.Reopen(handleOf(a.t, a.log))
+	require.NoError(a.t, err)
+	first, end, written := a.log.bounds()
+	gotFirst, gotEnd, gotWritten := again.bounds()
+	require.Equal(a.t, []int64{first, end, written}, []int64{gotFirst, gotEnd, gotWritten})
+	kept := make([]byte, end-first)
+	reader, err := again.Open()
+	require.NoError(a.t, err)
+	_, err = reader.ReadAt(kept, first)
+	require.True(a.t, err == nil || len(kept) == 0, "%v", err)
+	require.NoError(a.t, reader.Close())
+	require.Equal(a.t, string(a.data[first:end]), string(kept))
+	require.Equal(a.t, end-first, store.Total())
+}
+
 // FuzzLog does whatever may happen to a log: writes in any pieces, by splice and by
 // copy, faults that come and go, a full disk, reads of all kinds anywhere.
 func FuzzLog(f *testing.F) {
@@ -210,8 +228,12 @@ func play(t *testing.T, store *Store, script []byte, page int64) {
 			}
 		}
 		a.limits()
+		if at%4 == 0 {
+			a.crash()
+		}
 	}
 	log.End()
+	a.crash()
 	for a.follow(page) {
 		continue
 	}

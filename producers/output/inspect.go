@@ -42,7 +42,7 @@ func (p *pump) inspect() {
 func (p *pump) replace() {
 	l := p.log
 	l.lost(errVanished)
-	file, err := l.store.create(l.store.name(l.seq, logSuffix))
+	file, err := l.store.create(l.era.name(l.seq, logSuffix))
 	if err != nil {
 		return
 	}
@@ -67,6 +67,7 @@ func (p *pump) anew(file *os.File) {
 	l.first.Store(written)
 	l.gone.Store(written)
 	l.keep.Unlock()
+	l.note(l.counters(), true)
 	l.store.count(first - end)
 	l.releaseAll()
 }

@@ -21,7 +21,15 @@ const (
 // only one [Log.Drain] may run at a time and none after [Log.End].
 type Log struct {
 	store *Store
+	era   *era
 	seq   uint64
+	// use counts the logs without a byte that the file had served before.
+	use uint32
+	// slot is where the log notes what its file does not show; 0: nowhere yet. Bent says
+	// that there is something that it does not, sealed that it could not be noted. They
+	// are the pump's.
+	slot         int32
+	bent, sealed bool
 
 	// written counts all bytes so far, gone those of them that can't be read any
 	// more: those before first, and those behind the kept ones that a fault lost.
@@ -45,14 +53,16 @@ type Log struct {
 	// shown says that somebody else may hold the file, by a reader or because
 	// something lies aside of it: it is not given to another log then.
 	shown bool
+	// aside says that something lies aside of it, named that a handle has its name.
+	aside, named bool
 }
 
 // Create makes a new, empty log. Errors wrap the system's errno (ENOSPC, EROFS,
 // EMFILE, ...).
 func (s *Store) Create() (*Log, error) {
 	got, ready := s.spares.take()
-	for ready && vanished(got.file) {
-		_ = got.file.Close()
+	for ready && (vanished(got.file) || !s.fresh(&got)) {
+		s.drop(got)
 		got, ready = s.spares.take()
 	}
 	var err error
@@ -64,7 +74,9 @@ func (s *Store) Create() (*Log, error) {
 	} else if got, err = s.newSpare(); err != nil {
 		return nil, err
 	}
-	return &Log{store: s, seq: got.seq, file: got.file, place: place{ring: s.ring()}}, nil
+	return &Log{
+		store: s, era: s.era, seq: got.seq, use: got.use, slot: got.slot, file: got.file, place: place{ring: s.ring()},
+	}, nil
 }
 
 // Size counts all bytes so far and those that are gone: dropped from the head or,
@@ -94,7 +106,7 @@ func (l *Log) Loss() string {
 // every waiter released. It is idempotent.
 func (l *Log) End() {
 	l.mu.Lock()
-	got := spare{file: l.file, seq: l.seq}
+	got := spare{file: l.file, seq: l.seq, slot: l.slot, use: l.use, named: l.named}
 	l.file, l.ended = nil, true
 	l.releaseAllLocked()
 	unused := got.file != nil && l.written.Load() == 0 && !l.shown
@@ -127,9 +139,12 @@ func (l *Log) Remove() error {
 		l.keep.RUnlock()
 		l.store.count(gone - written)
 	}
-	err := l.store.remove(l.store.name(seq, logSuffix))
+	err := l.store.remove(l.era.name(seq, logSuffix))
 	if shown {
-		err = errors.Join(err, l.store.remove(l.store.name(seq, asideSuffix)))
+		err = errors.Join(err, l.store.remove(l.era.name(seq, asideSuffix)))
+	}
+	if !again && err == nil {
+		l.era.slots.giveBack(l.slot)
 	}
 	return err
 }
@@ -143,7 +158,7 @@ func (l *Log) fileName(suffix string) string {
 	if l.seq == 0 {
 		return ""
 	}
-	return l.store.name(l.seq, suffix)
+	return l.era.name(l.seq, suffix)
 }
 
 // WriteAside keeps a small piece of data next to a log that has not ended, once.
@@ -153,6 +168,9 @@ func (l *Log) WriteAside(data []byte) error {
 	if err != nil {
 		return err
 	}
+	l.mu.Lock()
+	l.aside = true
+	l.mu.Unlock()
 	_, err = file.Write(data)
 	return errors.Join(err, file.Close())
 }

@@ -9,7 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(asVictim); dir != "" {
+		victim(dir)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // newStore makes a store with a bound in a directory of the test's own.
 func newStore(t testing.TB, maxBytes int64) *Store {

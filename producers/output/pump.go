@@ -101,13 +101,19 @@ func (p *pump) moved(pipe int, n int64) {
 	l := p.log
 	first, end, written := l.bounds()
 	at := l.place.at(end)
-	if end < written {
+	healed := end < written
+	if healed {
 		p.healed(first, end, written)
 	}
 	if size := at + n; size > l.place.size {
 		l.keep.Lock()
 		l.place.size = size
 		l.keep.Unlock()
+	}
+	if l.bent || healed {
+		now := l.counters()
+		now.written += n
+		l.note(now, healed)
 	}
 	l.grew(n)
 	if p.wide || n < chattyBytes {
@@ -208,6 +214,7 @@ func (p *pump) lose(n int64) {
 	}
 	l.gone.Add(n)
 	l.keep.Unlock()
+	l.note(l.counters(), false)
 	l.wake()
 }
 
@@ -237,7 +244,7 @@ func (l *Log) lost(err error) {
 	}
 	l.mu.Unlock()
 	if fresh {
-		l.store.logger.Error("output can't be kept", "file", l.store.name(l.seq, logSuffix), "error", reason)
+		l.store.logger.Error("output can't be kept", "file", l.era.name(l.seq, logSuffix), "error", reason)
 	}
 }
 

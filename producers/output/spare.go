@@ -22,6 +22,10 @@ const (
 type spare struct {
 	file *os.File
 	seq  uint64
+	// slot, use and named are as in the log that gave it back.
+	slot  int32
+	use   uint32
+	named bool
 }
 
 // spares are files that were made ahead, and those that a log gave back unused.
@@ -32,7 +36,7 @@ type spares struct {
 
 	mu     sync.Mutex
 	ready  []spare
-	idle   []uint64
+	idle   []spare // without their files
 	closed bool
 }
 
@@ -94,33 +98,32 @@ func (s *spares) give(got spare) bool {
 }
 
 // lay takes the name of an empty file that was closed, unless there are enough.
-func (s *spares) lay(seq uint64) bool {
+func (s *spares) lay(got spare) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.idle) >= idleCount || s.closed {
 		return false
 	}
-	s.idle = append(s.idle, seq)
+	got.file = nil
+	s.idle = append(s.idle, got)
 	return true
 }
 
-// pick gives the name of an empty file; 0 if there is none.
-func (s *spares) pick() (seq uint64) {
+// pick gives the name of an empty file.
+func (s *spares) pick() (got spare, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.idle); n > 0 {
-		seq, s.idle = s.idle[n-1], s.idle[:n-1]
+		got, s.idle = s.idle[n-1], s.idle[:n-1]
+		return got, true
 	}
-	return seq
+	return spare{}, false
 }
 
 // close ends the goroutine and gives what was not used, some of it closed.
 func (s *spares) close() []spare {
 	s.mu.Lock()
-	rest := s.ready
-	for _, seq := range s.idle {
-		rest = append(rest, spare{seq: seq})
-	}
+	rest := append(s.ready, s.idle...) //nolint:gocritic // both end here
 	first := !s.closed
 	s.ready, s.idle, s.closed = nil, nil, true
 	s.mu.Unlock()
@@ -133,13 +136,18 @@ func (s *spares) close() []spare {
 
 // newSpare opens an empty file that waits, or makes one.
 func (s *Store) newSpare() (spare, error) {
-	if seq := s.spares.pick(); seq != 0 {
-		file, err := s.open(s.name(seq, logSuffix), unix.O_RDWR)
+	for got, ok := s.spares.pick(); ok; got, ok = s.spares.pick() {
+		file, err := s.open(s.name(got.seq, logSuffix), unix.O_RDWR)
 		switch {
 		case err == nil:
-			return spare{file: file, seq: seq}, nil
-		case !errors.Is(err, fs.ErrNotExist):
-			s.spares.lay(seq)
+			if got.file = file; s.fresh(&got) {
+				return got, nil
+			}
+			s.drop(got)
+		case errors.Is(err, fs.ErrNotExist):
+			s.era.slots.giveBack(got.slot)
+		default:
+			s.spares.lay(got)
 			return spare{}, err
 		}
 	}
@@ -154,7 +162,32 @@ func (s *Store) giveBack(got spare) {
 		return
 	}
 	_ = got.file.Close()
-	if !s.spares.lay(got.seq) {
-		_ = s.remove(s.name(got.seq, logSuffix))
+	if !s.spares.lay(got) {
+		got.file = nil
+		s.drop(got)
+	}
+}
+
+// fresh makes a file ready for the next log. One that is named in a handle is noted to be
+// another log's from now on; false if that can't be.
+func (s *Store) fresh(got *spare) bool {
+	if !got.named {
+		return true
+	}
+	err := s.era.slots.write(&got.slot, &slot{seq: got.seq, use: uint64(got.use) + 1, plain: true})
+	if err != nil {
+		return false
+	}
+	got.use, got.named = got.use+1, false
+	return true
+}
+
+// drop removes an empty file.
+func (s *Store) drop(got spare) {
+	if got.file != nil {
+		_ = got.file.Close()
+	}
+	if s.remove(s.name(got.seq, logSuffix)) == nil {
+		s.era.slots.giveBack(got.slot)
 	}
 }

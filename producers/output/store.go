@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -45,9 +44,10 @@ type Store struct {
 	max    int64
 	budget budget
 	logger *slog.Logger
-	// prefix tells the files of successive stores in one directory apart.
-	prefix string
-	seq    atomic.Uint64
+	// era tells the files of this store from those of others in the directory.
+	era  *era
+	eras eras
+	seq  atomic.Uint64
 	// wide counts pipes that were enlarged: what one user may have is bounded by
 	// the kernel, and past that bound every new pipe is tiny.
 	wide   atomic.Int32
@@ -78,7 +78,7 @@ func NewStore(config Config) (*Store, error) {
 		max:    config.MaxBytes,
 		punch:  punch,
 		logger: config.Logger,
-		prefix: hex.EncodeToString(random[:]) + "-",
+		era:    &era{prefix: hex.EncodeToString(random[:]) + "-"},
 		pieces: sync.Pool{New: func() any { return new(piece) }},
 		closed: make(chan struct{}),
 	}
@@ -93,6 +93,7 @@ func NewStore(config Config) (*Store, error) {
 		store.logger = slog.New(slog.DiscardHandler)
 	}
 	close(store.closed)
+	store.openSlots()
 	store.spares.init(store)
 	return store, nil
 }
@@ -101,10 +102,14 @@ func NewStore(config Config) (*Store, error) {
 // is called once, when no log is written any more.
 func (s *Store) Close() error {
 	for _, rest := range s.spares.close() {
-		_ = rest.file.Close() // may be closed already
-		_ = s.remove(s.name(rest.seq, logSuffix))
+		s.drop(rest)
 	}
 	s.budget.calls.Wait()
+	if s.era.slots.idle() {
+		_ = s.remove(s.era.prefix + slotsSuffix)
+	}
+	s.era.slots.close()
+	s.closeEras()
 	return s.dir.Close()
 }
 
@@ -133,19 +138,27 @@ func (s *Store) in(do func(dir int) error) error {
 
 // restore makes the directory again after it vanished, with all that was in it.
 func (s *Store) restore() error {
+	if again, err := s.restoreDir(); err != nil || !again {
+		return err
+	}
+	s.openSlots()
+	return nil
+}
+
+func (s *Store) restoreDir() (again bool, err error) {
 	s.dirMu.Lock()
 	defer s.dirMu.Unlock()
 	if !vanished(s.dir) {
-		return nil // somebody else was quicker
+		return false, nil // somebody else was quicker
 	}
 	dir, err := openDir(s.path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	_ = s.dir.Close()
 	s.dir = dir
 	s.logger.Error("the output directory had vanished; what it kept is gone")
-	return nil
+	return true, nil
 }
 
 func claim(dir *os.File) error {
@@ -168,13 +181,8 @@ func (s *Store) borrow() *piece {
 	return got
 }
 
-// name gives the file of the n-th log, or of what is kept aside of it.
-func (s *Store) name(n uint64, suffix string) string {
-	var buf [40]byte
-	name := append(buf[:0], s.prefix...)
-	name = strconv.AppendUint(name, n, 10)
-	return string(append(name, suffix...))
-}
+// name gives the file of the n-th log of this store.
+func (s *Store) name(n uint64, suffix string) string { return s.era.name(n, suffix) }
 
 // open opens a file of the store relative to its directory; a link is refused.
 func (s *Store) open(name string, flags int) (file *os.File, err error) {
