@@ -14,7 +14,7 @@ import (
 type era struct {
 	prefix string
 	slots  slots
-	// noted are the slots of an earlier era.
+	// noted are the slots of an earlier era, until nothing of it is reopened any more.
 	noted map[uint64]slot
 }
 
@@ -72,13 +72,12 @@ func (s *Store) of(prefix string) (*era, error) {
 	file, err := s.open(prefix+slotsSuffix, unix.O_RDWR)
 	switch {
 	case err == nil:
-		e.slots.file = file
-		e.noted, err = e.slots.load()
+		e.noted, err = e.slots.load(file)
+		_ = file.Close()
 	case errors.Is(err, fs.ErrNotExist):
 		err = nil
 	}
 	if err != nil {
-		e.slots.close()
 		return nil, err
 	}
 	if s.eras.byName == nil {

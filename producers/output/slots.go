@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"io"
 	"os"
 	"sync"
 
@@ -139,15 +140,14 @@ func writeAll(file *os.File, data []byte, at int64) error {
 
 // load reads what was noted, by file; of who comes after, the slots that are taken are
 // left alone.
-func (s *slots) load() (map[uint64]slot, error) {
+func (s *slots) load(file *os.File) (map[uint64]slot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info, err := s.file.Stat()
+	data, err := io.ReadAll(file)
 	if err != nil {
 		return nil, err
 	}
-	data := make([]byte, info.Size())
-	n, _ := s.file.ReadAt(data, 0)
+	n := len(data)
 	s.free, s.used, s.size = nil, int32(n/slotBytes), int32(n/slotBytes)
 	all := make(map[uint64]slot)
 	for at := range s.used {

@@ -15,6 +15,9 @@ func (s *Store) Sweep() (removed int, err error) {
 	s.eras.mu.Lock()
 	kept := s.eras.kept
 	s.eras.kept, s.eras.swept = nil, true
+	for _, e := range s.eras.byName {
+		e.noted = nil
+	}
 	s.eras.mu.Unlock()
 	entries, err := os.ReadDir(s.path)
 	if err != nil {

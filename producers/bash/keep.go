@@ -1,0 +1,72 @@
+package bash
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"afoot/producers/output"
+	"afoot/registry"
+)
+
+// handle is what gives a run back after the daemon's end.
+type handle struct {
+	Log json.RawMessage `json:"log"`
+	// Stderr is left out when both streams are one.
+	Stderr json.RawMessage `json:"stderr,omitempty"`
+	// Request is left out when it is kept aside of the log.
+	Request json.RawMessage `json:"request,omitempty"`
+}
+
+var (
+	_ registry.Kept     = (*run)(nil)
+	_ registry.Restorer = (*Producer)(nil)
+)
+
+// Handle implements [registry.Kept].
+func (r *run) Handle() (json.RawMessage, error) {
+	h, err := r.handle()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(h)
+}
+
+func (r *run) handle() (h handle, err error) {
+	if r.request != "" {
+		h.Request = json.RawMessage(r.request)
+	}
+	h.Log, err = r.log.Handle()
+	if err == nil && r.stderr != nil {
+		h.Stderr, err = r.stderr.log.Handle()
+	}
+	return h, err
+}
+
+// Restore implements [registry.Restorer]. It opens nothing that stays open.
+func (p *Producer) Restore(data json.RawMessage) (registry.Run, error) {
+	var h handle
+	if err := json.Unmarshal(data, &h); err != nil {
+		return nil, fmt.Errorf("restore a command: %w", err)
+	}
+	r, err := p.restore(&h)
+	if err != nil {
+		return nil, fmt.Errorf("restore a command: %w", err)
+	}
+	return r, nil
+}
+
+func (p *Producer) restore(h *handle) (*run, error) {
+	r := &run{producer: p, request: string(h.Request)}
+	var err error
+	if r.log, err = p.store.Reopen(h.Log); err != nil {
+		return nil, err
+	}
+	if h.Stderr != nil {
+		var second *output.Log
+		if second, err = p.store.Reopen(h.Stderr); err != nil {
+			return nil, err
+		}
+		r.stderr = &stream{log: second}
+	}
+	return r, nil
+}
