@@ -35,6 +35,7 @@ type Host struct {
 	procs   census
 	exits   watch
 	nets    nets
+	roll    roll
 	runAs   *User
 	// since is when the host was made, mark what its processes bear; see [Remains].
 	since uint64
@@ -66,6 +67,9 @@ func NewHost(config Config) (*Host, error) {
 	}
 	host.procs.init()
 	host.clean.init()
+	if err := host.roll.open(nil); err != nil {
+		host.logger.Info("what is started is not listed for who may have to end it", "error", err.Error())
+	}
 	if err := host.nets.init(host, config.Net); err != nil {
 		return nil, errors.Join(err, host.Close())
 	}
@@ -96,5 +100,6 @@ func (h *Host) Close() error {
 	err := h.nets.close()
 	h.exits.close()
 	h.clean.close()
+	h.roll.close()
 	return errors.Join(err, h.null.Close())
 }

@@ -67,6 +67,7 @@ func (h *Host) start(spec *Spec) (*Process, error) {
 	if h.runAs != nil {
 		attr.Sys.Credential = &syscall.Credential{Uid: h.runAs.UID, Gid: h.runAs.GID}
 	}
+	since := ticks()
 	pid, err := h.clean.fork(spec.Path, spec.Args, attr, spec.Nice)
 	if err != nil {
 		h.nets.abandon(place)
@@ -74,7 +75,9 @@ func (h *Host) start(spec *Spec) (*Process, error) {
 	}
 	p := &Process{host: h, pid: pid, onExit: spec.OnExit, exited: make(chan struct{})}
 	p.tree = &Tree{logger: h.logger, pid: pid, hurried: h.hurried}
-	p.tree.net = h.nets.cast(place, newGroup(h, pid, pidfd, &p.reaped))
+	group := newGroup(h, pid, pidfd, &p.reaped)
+	h.roll.lead(&group.listed, pid, since, ticks())
+	p.tree.net = h.nets.cast(place, group)
 	p.begin(pidfd)
 	return p, nil
 }
