@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"strconv"
 	"time"
@@ -19,6 +20,46 @@ func (a *API) done(n registry.Notice) {
 		Event: "task.done",
 		Data:  encode(wireTaskDone(s)),
 	})
+}
+
+// Reconcile takes back what the streams have kept of ends that are reported, or
+// whose owner is gone: the daemon may have died when the records knew that and the
+// streams did not. It is called once, when the service has loaded its records and
+// before the first request.
+func (a *API) Reconcile(ctx context.Context) error {
+	type owner struct{ session, agent string }
+	live, listed := map[owner]bool{}, map[string]bool{}
+	for _, n := range a.hub.Kept() {
+		caller := registry.Caller{Session: n.Session}
+		s, err := a.service.Get(ctx, caller, registry.ID(n.Key))
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err == nil {
+			if s.Reported {
+				a.hub.Withdraw(n.Session, n.Key)
+			}
+			continue
+		}
+		if !n.Pending {
+			continue // told in its time
+		}
+		// The record is gone. An eviction leaves the notice, the end of its owner does not.
+		if !listed[n.Session] {
+			listed[n.Session] = true
+			agents, err := a.service.ListAgents(ctx, caller)
+			if err != nil {
+				return err
+			}
+			for _, agent := range agents {
+				live[owner{n.Session, agent.ID}] = true
+			}
+		}
+		if !live[owner{n.Session, n.Agent}] {
+			a.hub.DropOwner(n.Session, n.Owner)
+		}
+	}
+	return nil
 }
 
 // changed keeps the streams true to the records, and tells them that a look is

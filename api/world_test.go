@@ -71,7 +71,9 @@ func newWorld(t *testing.T, change ...func(*setup)) *world {
 	w.is.NoError(err)
 	w.authority, err = auth.New(s.auth)
 	w.is.NoError(err)
-	w.service, w.hub = inmem.New(s.inmem), sse.NewHub(s.sse)
+	w.hub, err = sse.OpenHub(t.Context(), s.sse)
+	w.is.NoError(err)
+	w.service = inmem.New(s.inmem)
 	w.service.AttachController("api", registry.AllOwners())
 	w.service.AttachProducer("bash", scripted{w.jobs})
 	w.faulty = &faulty{Service: w.service}
@@ -79,6 +81,8 @@ func newWorld(t *testing.T, change ...func(*setup)) *world {
 	s.api.Authority, s.api.Hub, s.api.Counts = w.authority, w.hub, w.service.Counts
 	a, err := api.New(s.api)
 	w.is.NoError(err)
+	w.is.NoError(w.service.Load(t.Context()))
+	w.is.NoError(a.Reconcile(t.Context()))
 	w.server = httptest.NewUnstartedServer(a.Handler())
 	w.server.Config.ConnContext = api.ConnContext
 	w.server.Start()

@@ -16,6 +16,29 @@
 // event of that stream is chosen. Between notices come tasks.changed and
 // heartbeat comments, of which at most one round is ever outstanding.
 //
+// Durability, with a [Journal]: a stream carries a notice only once the journal
+// has kept it, so that no number that was ever shown is given to another notice.
+// Kept notices come in order, so what waits is always the end of a log; nothing
+// else of a stream waits for the journal. What happens to a notice afterwards
+// (written, withdrawn, evicted, a gap owed) is put in the journal's line when it
+// has happened: a crash in between may bring a notice again, with the same id. A
+// log that runs over while it waits owes its streams a gap, and ends none.
+//
+// After a start the notices are as they were, but that holds are over: what was
+// held is pending. One hub stands on a journal at a time.
+//
+// Whoever announces (the authority) keeps that it did, behind the hub's own row in
+// the same journal. What it knows to be announced it never announces again, also if
+// the hub has long evicted the notice. What it does not know to be announced it
+// announces again after a start, and the hub decides: a key that is kept, pending
+// or written, stays as it is. So a notice is told again only if its row was never
+// written, or was evicted before the very next row. What the authority knows to be
+// reported or gone it withdraws again after a start ([Hub.Kept]).
+//
+// Sessions that hold nothing are remembered by their last numbers, up to 10000 of
+// them. Then those with the lowest are folded into one floor for all that are not
+// remembered: numbers go on above it, and ids from below it meet a gap.
+//
 // Backpressure: a stream has at most one event on its way. One that does not
 // take it within the write timeout is cut; one that the bounded log has moved
 // past is told so and ended. Both resume by number. Nobody waits for them.

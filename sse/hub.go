@@ -96,6 +96,27 @@ func (h *Hub) DropOwner(sessionID, owner string) {
 	h.edit(sessionID, func(l *noticeLog) { l.dropOwner(owner) })
 }
 
+// Kept is a notice that a hub has, pending or for replay.
+type Kept struct {
+	Session, Key, Owner, Agent string
+	Pending                    bool
+}
+
+// Kept gives all notices that there are, so that whoever knows what they are about
+// can take back what is no longer true.
+func (h *Hub) Kept() (all []Kept) {
+	for _, s := range h.allSessions() {
+		s.mu.Lock()
+		for _, e := range s.log.entries {
+			n := &e.notice
+			all = append(all, Kept{Session: s.log.session, Key: n.Key, Owner: n.Owner, Agent: n.Agent, Pending: e.pending()})
+		}
+		s.mu.Unlock()
+		h.release(s)
+	}
+	return all
+}
+
 func (h *Hub) edit(sessionID string, change func(*noticeLog)) {
 	s := h.lookup(sessionID)
 	if s == nil {

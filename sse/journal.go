@@ -107,7 +107,7 @@ func (l *noticeLog) erase(entries []*entry) {
 func (l *noticeLog) restore(row NoticeRow) {
 	e := &entry{number: row.Number, notice: Notice{
 		Key: row.Key, Owner: row.Owner, Agent: row.Agent, Event: row.Event, Data: row.Data,
-	}}
+	}.normal()}
 	if !row.Written.IsZero() {
 		l.clock = 1
 		e.stamp, e.writtenAt = l.clock, row.Written

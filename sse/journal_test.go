@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -202,7 +203,7 @@ func TestWhatIsKeptOfALog(t *testing.T) {
 		rows, _ := p.state()
 		require.Len(t, rows, 2)
 		require.Equal(t, uint64(8), rows[1].Number)
-		time.Sleep(25 * time.Hour)
+		<-time.After(25 * time.Hour)
 		synctest.Wait()
 		rows, marks := p.state()
 		require.Len(t, rows, 1, "they age")
@@ -215,7 +216,7 @@ func TestWhatIsKeptOfALog(t *testing.T) {
 		synctest.Wait()
 		p = p.crash()
 		b.end()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		b = onTape(t, p, sse.Config{LogSize: 3, LogAge: time.Minute})
 		synctest.Wait()
 		rows, marks = p.state()
@@ -292,7 +293,7 @@ func TestANumberThatNobodySawIsGivenAgain(t *testing.T) {
 
 func TestDueIsOneStep(t *testing.T) {
 	for n := range 2 {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newTape(false)
 				b := onTape(t, p, sse.Config{})
@@ -353,7 +354,7 @@ func TestALogThatRunsOverWhileItWaits(t *testing.T) {
 
 func TestACrashBetweenAGapAndItsEviction(t *testing.T) {
 	for n := range 5 {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newTape(false)
 				b := onTape(t, p, sse.Config{LogSize: 2})

@@ -82,6 +82,18 @@ func (s *session) append(n Notice) (number uint64, streams []*stream) {
 	return number, s.streams
 }
 
+// allSessions gives every session, each to be released.
+func (h *Hub) allSessions() []*session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]*session, 0, len(h.sessions))
+	for _, s := range h.sessions {
+		s.uses++
+		all = append(all, s)
+	}
+	return all
+}
+
 // kept lets the streams go on to a notice that the journal has kept.
 func (h *Hub) kept(sessionID string, number uint64) {
 	s := h.lookup(sessionID)
@@ -133,14 +145,9 @@ func (h *Hub) sweepLaterLocked() {
 func (h *Hub) sweep() {
 	h.mu.Lock()
 	h.sweeper = nil
-	held := make([]*session, 0, len(h.sessions))
-	for _, s := range h.sessions {
-		s.uses++
-		held = append(held, s)
-	}
 	h.mu.Unlock()
 	now := time.Now()
-	for _, s := range held {
+	for _, s := range h.allSessions() {
 		s.expire(now)
 		h.release(s)
 	}
