@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -15,9 +16,8 @@ import (
 type Authority struct {
 	cfg     Config
 	now     func() time.Time
-	parser  *jwt.Parser
 	secrets *secrets
-	jwks    keySource // nil without a JWKS
+	foreign atomic.Pointer[foreign]
 	seen    *remembered
 	codes   *codes
 }
@@ -29,49 +29,28 @@ type Authority struct {
 // good. New may block for [Config].JWKSTimeout. The caller closes the authority.
 func New(cfg Config) (*Authority, error) {
 	cfg = cfg.withDefaults()
-	if cfg.JWKS != "" && (cfg.Issuer == "" || cfg.Audience == "") {
-		return nil, errors.New("a JWKS requires an issuer and an audience: set AFOOT_JWT_ISSUER and AFOOT_JWT_AUDIENCE")
-	}
 	a := &Authority{
 		cfg:   cfg,
 		now:   cfg.Now,
 		seen:  newRemembered(cfg.RememberTokens, cfg.RememberBytes),
 		codes: newCodes(cfg),
 	}
-	methods := []string{jwt.SigningMethodHS256.Alg()}
-	if cfg.JWKS != "" {
-		methods = append(methods, jwt.SigningMethodRS256.Alg(), jwt.SigningMethodES256.Alg(), jwt.SigningMethodEdDSA.Alg())
-	}
-	options := []jwt.ParserOption{
-		jwt.WithValidMethods(methods),
-		jwt.WithStrictDecoding(),
-		jwt.WithExpirationRequired(),
-		jwt.WithTimeFunc(a.now),
-		jwt.WithIssuer(cfg.Issuer),
-	}
-	if cfg.Audience != "" {
-		options = append(options, jwt.WithAudience(cfg.Audience))
-	}
-	a.parser = jwt.NewParser(options...)
-
 	var err error
 	if a.secrets, err = newSecrets(cfg); err != nil {
 		return nil, err
 	}
-	if cfg.JWKS != "" {
-		if a.jwks, err = openJWKS(cfg); err != nil {
-			return nil, err
-		}
+	next, err := a.open(cfg.JWKS)
+	if err != nil {
+		return nil, err
 	}
+	a.foreign.Store(next)
 	return a, nil
 }
 
 // Close ends the background refresh of a JWKS URL and waits for it. It is
 // idempotent. A closed authority still verifies with the keys that it has.
 func (a *Authority) Close() error {
-	if a.jwks != nil {
-		a.jwks.close()
-	}
+	a.foreign.Load().close()
 	return nil
 }
 
@@ -98,13 +77,14 @@ func (a *Authority) verify(ctx context.Context, token string) (Principal, error)
 	}
 	now := a.now()
 	a.secrets.poll(now)
-	if a.jwks != nil {
-		a.jwks.poll(now)
+	foreign := a.foreign.Load()
+	if foreign.keys != nil {
+		foreign.keys.poll(now)
 	}
 	if p, ok := a.seen.get(token, now); ok {
 		return p, nil
 	}
-	p, err := a.prove(ctx, token)
+	p, err := a.prove(ctx, token, foreign)
 	if err != nil {
 		return Principal{}, err
 	}
@@ -117,14 +97,14 @@ func (a *Authority) verify(ctx context.Context, token string) (Principal, error)
 }
 
 // prove does the whole work on a token that isn't remembered.
-func (a *Authority) prove(ctx context.Context, token string) (Principal, error) {
+func (a *Authority) prove(ctx context.Context, token string, foreign *foreign) (Principal, error) {
 	if !wellFormed(token) {
 		return Principal{}, unauthenticated("the token is not a signed JWT")
 	}
 	var claims received
 	var proof *key
-	_, err := a.parser.ParseWithClaims(token, &claims, func(t *jwt.Token) (any, error) {
-		k, err := a.find(ctx, t)
+	_, err := foreign.parser.ParseWithClaims(token, &claims, func(t *jwt.Token) (any, error) {
+		k, err := a.find(ctx, t, foreign)
 		if err != nil {
 			return nil, err
 		}
@@ -146,13 +126,13 @@ func (a *Authority) prove(ctx context.Context, token string) (Principal, error) 
 
 // find gives the key that signed t, out of the source that t's algorithm is
 // bound to. A miss makes that source look for newer keys, once.
-func (a *Authority) find(ctx context.Context, t *jwt.Token) (*key, error) {
+func (a *Authority) find(ctx context.Context, t *jwt.Token, foreign *foreign) (*key, error) {
 	if _, ok := t.Header["crit"]; ok {
 		return nil, unauthenticated("the token's header demands extensions (crit) that are not known here")
 	}
 	var source keySource = a.secrets
 	if t.Method != jwt.SigningMethodHS256 {
-		source = a.jwks // Not nil: without one, only HS256 gets past the list of methods.
+		source = foreign.keys // Not nil: without one, only HS256 gets past the list of methods.
 	}
 	before := source.keys()
 	k, err := before.match(t, a.now())

@@ -14,8 +14,10 @@ const CodeLife = time.Minute
 // Config says which keys and claims an [Authority] trusts. Zero values of the
 // bounds mean the defaults in parentheses.
 type Config struct {
-	// SecretFile holds the daemon's own HS256 secret (see [EnsureSecret]). Required.
+	// SecretFile holds the daemon's own HS256 secret (see [EnsureSecret]).
 	SecretFile string
+	// Secret is the secret itself, where there is no file.
+	Secret []byte
 	// JWKS is the path or http(s) URL of a key set; empty for none. It requires
 	// Issuer and Audience.
 	JWKS string

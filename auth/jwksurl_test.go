@@ -163,7 +163,7 @@ func TestAFailedFetchLeavesTheKeys(t *testing.T) {
 			require.NoError(t, err)
 			p.serve(tt.answer)
 			if tt.says == "deadline exceeded" {
-				r.jwks.(*jwksURL).timeout = 200 * time.Millisecond // nothing else is to meet it
+				r.foreign.Load().keys.(*jwksURL).timeout = 200 * time.Millisecond // nothing else is to meet it
 			}
 			_, err = r.Verify(r.by(t, edSigner(t, "unknown"), nil))
 			requireKind(t, KindUnauthenticated, err)
@@ -211,7 +211,7 @@ func TestAProviderThatIsDownAtTheStart(t *testing.T) {
 	require.NoError(t, err)
 	p.serve(sends(document(t, signer)))
 	token := r.by(t, signer, nil)
-	require.Eventually(t, func() bool { return len(r.jwks.keys().byID) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(r.foreign.Load().keys.keys().byID) == 1 }, 10*time.Second, time.Millisecond)
 	_, err = r.Verify(token)
 	require.NoError(t, err)
 	require.Contains(t, log.String(), "status is 503")

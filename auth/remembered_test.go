@@ -115,7 +115,7 @@ func BenchmarkVerify(b *testing.B) {
 	b.Run("fresh", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := r.prove(b.Context(), token); err != nil {
+			if _, err := r.prove(b.Context(), token, r.foreign.Load()); err != nil {
 				b.Fatal(err)
 			}
 		}

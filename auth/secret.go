@@ -61,6 +61,9 @@ func EnsureSecret(path string) (created bool, err error) {
 	return err == nil, loadErr
 }
 
+// NewSecret makes a secret.
+func NewSecret() []byte { return newSecret() }
+
 // readPrivate reads a small file that nobody else may touch.
 func readPrivate(path string) ([]byte, error) {
 	// Without O_NONBLOCK a planted FIFO would hold us up.

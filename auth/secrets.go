@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"os"
 	"sync/atomic"
 	"time"
@@ -27,7 +28,7 @@ type secretState struct {
 
 func newSecrets(cfg Config) (*secrets, error) {
 	if cfg.SecretFile == "" {
-		return nil, errors.New("a secret file is required: set AFOOT_JWT_SECRET_FILE")
+		return newSecretsOf(cfg)
 	}
 	s := &secrets{path: cfg.SecretFile}
 	s.watch = watch{
@@ -35,6 +36,24 @@ func newSecrets(cfg Config) (*secrets, error) {
 		paths:  []string{cfg.SecretFile, cfg.SecretFile + previousSuffix},
 		stat:   os.Lstat,
 		load:   s.loadFiles,
+		log:    cfg.Logger,
+	}
+	s.state.Store(&secretState{ring: &keyring{}})
+	return s, s.start(cfg.Now())
+}
+
+// newSecretsOf has one secret for good.
+func newSecretsOf(cfg Config) (*secrets, error) {
+	switch {
+	case len(cfg.Secret) == 0:
+		return nil, errors.New("a secret file is required: set AFOOT_JWT_SECRET_FILE")
+	case len(cfg.Secret) < minSecret:
+		return nil, fmt.Errorf("the secret has %d bytes and needs at least %d", len(cfg.Secret), minSecret)
+	}
+	s := &secrets{}
+	s.watch = watch{
+		source: "memory",
+		load:   func(now time.Time) error { s.take(cfg.Secret, nil, now); return nil },
 		log:    cfg.Logger,
 	}
 	s.state.Store(&secretState{ring: &keyring{}})
@@ -61,6 +80,12 @@ func (s *secrets) loadFiles(now time.Time) error {
 	if err != nil {
 		return err
 	}
+	s.take(secret, old, now)
+	return nil
+}
+
+// take makes the secret the current one, beside old ones that are still good.
+func (s *secrets) take(secret []byte, old []oldSecret, now time.Time) {
 	next := &keyring{byID: make(map[string]*key, 1+len(old))}
 	ends := make(map[string]time.Time, len(old))
 	candidates := make([]any, 0, 1+len(old))
@@ -91,7 +116,6 @@ func (s *secrets) loadFiles(now time.Time) error {
 		}
 	}
 	s.state.Store(&secretState{ring: next, current: next.byID[currentID]})
-	return nil
 }
 
 // identify names a key among those of its source.
