@@ -69,6 +69,6 @@ func (d *daemon) eachFile(t *testing.T, visit func(path string, info fs.FileInfo
 				visit(path, info)
 			}
 		}
-		return nil //nolint:nilerr // it vanished
+		return nil
 	}))
 }
