@@ -145,6 +145,7 @@ func TestH3UnownedTasksAreOpen(t *testing.T) {
 	require.Len(t, other.list(t, ""), 1)
 	events, own := session.subscribe(t, "", ""), nobody.subscribe(t, "", "")
 	eventually(t, 10*time.Second, "end", func() bool { return other.get(t, id).terminal() })
+	nobody.start(t, `true`)
 	require.Empty(t, events.quiet(t, session), "unowned tasks notify nobody")
 	own.await(t, 5*time.Second, 1, "tasks.changed")
 	require.Empty(t, own.all("task.done"))
