@@ -13,6 +13,10 @@ type handler func(c *call, r *http.Request) error
 // route is a handler with what it needs to know of its caller.
 type route struct {
 	handler handler
+	// pattern is the path with names in the place of what varies; "" is any other path.
+	pattern string
+	// streams says that the answer may go on for as long as the caller likes.
+	streams bool
 	// open needs no token; any other route needs these scopes.
 	open   bool
 	scopes auth.Scopes
@@ -29,6 +33,12 @@ func authorized(scopes auth.Scopes, h handler) *route { return &route{handler: h
 // acting is for calls about tasks and agents.
 func acting(scopes auth.Scopes, h handler) *route {
 	return &route{handler: h, scopes: scopes, acting: true}
+}
+
+// streaming marks a route whose answer may go on.
+func streaming(t *route) *route {
+	t.streams = true
+	return t
 }
 
 // serve proves the caller and answers.

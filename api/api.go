@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"afoot/auth"
 	"afoot/registry"
@@ -37,6 +38,8 @@ type Config struct {
 	// Counts gives the number of records by kind and status, for /metrics. Nil
 	// leaves the gauge out.
 	Counts func() map[registry.Kind]map[registry.Status]int
+	// Tracer takes a span for each request. Nil traces nothing.
+	Tracer trace.Tracer
 	// Ready says why work cannot be started now. Nil is always ready.
 	Ready func() error
 	// WaitDefault (30 s) and WaitMax (10 min) bound waits.
@@ -63,6 +66,7 @@ type API struct {
 	page         http.Handler
 	version      VersionInfo
 	log          *slog.Logger
+	tracer       trace.Tracer
 	ready        func() error
 	waitDefault  time.Duration
 	waitMax      time.Duration
@@ -89,6 +93,7 @@ func New(cfg Config) (*API, error) {
 		page:         cfg.Page,
 		version:      cfg.Version,
 		log:          cfg.Logger,
+		tracer:       cfg.Tracer,
 		ready:        cfg.Ready,
 		waitDefault:  cmp.Or(cfg.WaitDefault, 30*time.Second),
 		waitMax:      cmp.Or(cfg.WaitMax, 10*time.Minute),
@@ -146,7 +151,11 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	if c.route == nil {
 		return // refused or answered at the doors
 	}
-	if err := c.route.serve(c, r); err != nil {
+	serve := c.route.serve
+	if a.tracer != nil {
+		serve = c.route.serveTraced
+	}
+	if err := serve(c, r); err != nil {
 		c.fail(r, err)
 	}
 }

@@ -3,7 +3,10 @@ package api
 import (
 	"io"
 	"net/http"
+	"strings"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"afoot/auth"
 	"afoot/registry"
@@ -21,9 +24,12 @@ type call struct {
 	id      string
 	started time.Time
 
-	// route is what the request was found to be, target the id in its path.
+	// route is what the request was found to be, target the id in its path or of what
+	// it made.
 	route  *route
 	target string
+	// span is the request in a trace; nil without one, and once a stream is open.
+	span trace.Span
 
 	principal auth.Principal
 	caller    registry.Caller
@@ -55,6 +61,17 @@ func callOf(w http.ResponseWriter) *call {
 
 // task is the task that the path names.
 func (c *call) task() registry.ID { return registry.ID(c.target) }
+
+// taskID is the task that the request is about, if it is a possible one; else "".
+func (c *call) taskID() string {
+	if c.route == nil || !strings.HasPrefix(c.route.pattern, "/tasks") {
+		return ""
+	}
+	if _, _, ok := c.task().Parse(); !ok {
+		return ""
+	}
+	return c.target
+}
 
 // Unwrap lets [http.ResponseController] reach the server's writer.
 func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"time"
 )
 
@@ -25,6 +26,8 @@ const (
 	keyDuration = "duration"
 	keySession  = "session"
 	keyAgent    = "agent"
+	keyTrace    = "trace"
+	keyAborted  = "aborted"
 )
 
 // end is deferred around a request: it contains what the request panicked with,
@@ -38,13 +41,14 @@ func (c *call) end(r *http.Request, panicked any) {
 		_ = c.control.SetReadDeadline(c.started)
 	}
 	c.account(r, abort)
+	c.endSpan(abort)
 	if abort {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// account logs the request: refusals at info, everything else at debug. A session
-// is told by a hash of its name.
+// account logs the request, at its end: refusals at info, everything else at debug.
+// A session is told by a hash of its name.
 func (c *call) account(r *http.Request, aborted bool) {
 	level := slog.LevelDebug
 	if c.status >= http.StatusBadRequest {
@@ -54,28 +58,46 @@ func (c *call) account(r *http.Request, aborted bool) {
 	if !log.Enabled(context.Background(), level) {
 		return
 	}
-	attrs := []slog.Attr{
+	attrs := make([]slog.Attr, 0, 12)
+	attrs = append(attrs,
 		slog.String(keyRequest, c.id),
 		slog.String(keyMethod, r.Method),
 		slog.String(keyPath, r.URL.Path),
 		slog.Int(keyStatus, c.status),
+		slog.String(keyCode, c.outcome()),
 		slog.Int64(keyBytes, c.bytes),
 		slog.Duration(keyDuration, time.Since(c.started)),
+	)
+	add := func(key, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(key, value))
+		}
 	}
-	if c.principal.Session != "" {
-		sum := sha256.Sum256([]byte(c.principal.Session))
-		attrs = append(attrs, slog.String(keySession, hex.EncodeToString(sum[:6])))
-	}
-	if c.caller.Agent != "" {
-		attrs = append(attrs, slog.String(keyAgent, c.caller.Agent))
-	}
-	if c.code != "" {
-		attrs = append(attrs, slog.String(keyCode, string(c.code)))
-	}
+	add(keyTask, c.taskID())
+	add(keySession, hashed(c.principal.Session))
+	add(keyAgent, c.caller.Agent)
+	add(keyTrace, c.traceID())
 	if aborted {
-		attrs = append(attrs, slog.Bool("aborted", true))
+		attrs = append(attrs, slog.Bool(keyAborted, true))
 	}
 	log.LogAttrs(context.Background(), level, "request", attrs...)
+}
+
+// outcome is the code of a refusal, else the status.
+func (c *call) outcome() string {
+	if c.code != "" {
+		return string(c.code)
+	}
+	return strconv.Itoa(c.status)
+}
+
+// hashed stands for the name of a session where it must not be told; "" for none.
+func hashed(session string) string {
+	if session == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(session))
+	return hex.EncodeToString(sum[:6])
 }
 
 // fail answers an error. If that cannot be done any more, the connection is

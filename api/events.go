@@ -23,7 +23,7 @@ func (a *API) streamEvents(c *call, r *http.Request) error {
 	}
 	// The hub bounds its own writes, so it gets the server's writer.
 	c.status = http.StatusOK
-	if err = a.hub.Serve(c.ResponseWriter, r, *sub); err != nil {
+	if err = a.hub.Serve(c.streamWriter(), r, *sub); err != nil {
 		c.status = 0 // nothing was written
 	}
 	return err

@@ -30,12 +30,14 @@ func (p *logPiece) follow(c *call, r *http.Request, rng byteRange, ranged bool) 
 		direct.chunked = true
 		direct.announceChunks()
 		c.WriteHeader(http.StatusOK)
+		c.opened()
 		if err := p.goOn(c, r, direct.sendTo); err != nil {
 			return err
 		}
 		return direct.end()
 	}
 	c.WriteHeader(http.StatusOK)
+	c.opened()
 	return p.goOn(c, r, func(end int64) error {
 		if err := p.copyTo(c, end); err != nil {
 			return err

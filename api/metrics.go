@@ -20,6 +20,8 @@ type metrics struct {
 	started  prometheus.Histogram
 	settling prometheus.Histogram
 	output   prometheus.Counter
+	dropped  prometheus.Counter
+	lost     prometheus.Counter
 	refusals *prometheus.CounterVec
 	evicts   *prometheus.CounterVec
 }
@@ -42,6 +44,12 @@ func newMetrics(reg *prometheus.Registry, counts func() map[registry.Kind]map[re
 		output: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "afoot_output_bytes_total", Help: "Raw bytes captured from tasks that have ended.",
 		}),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "afoot_output_dropped_bytes_total", Help: "Raw bytes of tasks that have ended which were not kept until then.",
+		}),
+		lost: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "afoot_recovered_tasks_total", Help: "Tasks that were found live at the start, because the daemon before had ended without stopping them.",
+		}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "afoot_refusals_total", Help: "Requests that were refused, by code.",
 		}, []string{"code"}),
@@ -50,7 +58,7 @@ func newMetrics(reg *prometheus.Registry, counts func() map[registry.Kind]map[re
 		}, []string{"reported"}),
 	}
 	all := []prometheus.Collector{
-		m.started, m.settling, m.output, m.refusals, m.evicts,
+		m.started, m.settling, m.output, m.dropped, m.lost, m.refusals, m.evicts,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "afoot_waits", Help: "Requests that wait for a task now.",
 		}, func() float64 { return float64(m.waits.Load()) }),
@@ -82,8 +90,13 @@ func (m *metrics) evicted(s registry.Snapshot) {
 
 // settled hears of every end, before it is announced.
 func (m *metrics) settled(s registry.Snapshot) {
-	m.settling.Observe(max(time.Since(s.FinishedAt), 0).Seconds())
 	m.output.Add(float64(s.OutputBytes))
+	m.dropped.Add(float64(s.DroppedBytes))
+	if s.Detail == registry.DetailLost {
+		m.lost.Inc()
+		return // it did not end now
+	}
+	m.settling.Observe(max(time.Since(s.FinishedAt), 0).Seconds())
 }
 
 // taskCounts is afoot_tasks, counted when it is asked for.

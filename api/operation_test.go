@@ -157,7 +157,10 @@ func TestTokens(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	w := newWorld(t)
-	w.ended("12345")
+	dropping := w.start(registrytest.Script{})
+	dropping.Output.Append("12345")
+	dropping.Output.Drop(2)
+	dropping.Complete("exit code: 0")
 	w.start(registrytest.Script{})
 	w.get("/tasks/bash-9").refused(http.StatusNotFound, "unknown_task")
 	w.subscribe("")
@@ -171,6 +174,8 @@ func TestMetrics(t *testing.T) {
 		`afoot_start_seconds_count 2`,
 		`afoot_settle_seconds_count 1`,
 		`afoot_output_bytes_total 5`,
+		`afoot_output_dropped_bytes_total 2`,
+		`afoot_recovered_tasks_total 0`,
 		`afoot_refusals_total{code="unknown_task"} 1`,
 		`afoot_refusals_total{code="forbidden"} 1`,
 		`afoot_waits 0`,

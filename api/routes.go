@@ -16,31 +16,37 @@ import (
 // call holds every frame beneath it, and 10,000 of them may be open.
 func (a *API) routes() http.Handler {
 	m := chi.NewRouter()
+	on := func(method, pattern string, t *route) {
+		t.pattern = pattern
+		m.Method(method, pattern, choose(t))
+	}
+	post := func(pattern string, t *route) { on(http.MethodPost, pattern, t) }
+	remove := func(pattern string, t *route) { on(http.MethodDelete, pattern, t) }
 	look := func(pattern string, t *route) {
-		m.Get(pattern, choose(t))
-		m.Head(pattern, choose(t))
+		on(http.MethodGet, pattern, t)
+		on(http.MethodHead, pattern, t)
 	}
 
-	m.Post("/tasks", choose(acting(auth.TasksWrite, a.startTask)))
+	post("/tasks", acting(auth.TasksWrite, a.startTask))
 	look("/tasks", acting(auth.TasksRead, a.listTasks))
 	look("/tasks/{id}", acting(auth.TasksRead, a.getTask))
-	m.Delete("/tasks/{id}", choose(acting(auth.TasksWrite, a.killTask)))
+	remove("/tasks/{id}", acting(auth.TasksWrite, a.killTask))
 	look("/tasks/{id}/output", acting(auth.TasksRead, a.readOutput))
-	m.Post("/tasks/{id}/ack", choose(acting(auth.TasksWrite, a.ackOutput)))
-	m.Post("/tasks/{id}/input", choose(acting(auth.TasksWrite, a.sendInput)))
-	m.Post("/tasks/{id}/signal", choose(acting(auth.TasksWrite, a.sendSignal)))
-	look("/tasks/{id}/events", acting(auth.TasksRead, a.streamTaskEvents))
-	look("/tasks/{id}/log", acting(auth.TasksRead, a.getLog))
+	post("/tasks/{id}/ack", acting(auth.TasksWrite, a.ackOutput))
+	post("/tasks/{id}/input", acting(auth.TasksWrite, a.sendInput))
+	post("/tasks/{id}/signal", acting(auth.TasksWrite, a.sendSignal))
+	look("/tasks/{id}/events", streaming(acting(auth.TasksRead, a.streamTaskEvents)))
+	look("/tasks/{id}/log", streaming(acting(auth.TasksRead, a.getLog)))
 
-	look("/events", acting(auth.TasksRead, a.streamEvents))
+	look("/events", streaming(acting(auth.TasksRead, a.streamEvents)))
 
-	m.Post("/agents", choose(acting(auth.TasksWrite, a.openAgent)))
+	post("/agents", acting(auth.TasksWrite, a.openAgent))
 	look("/agents", acting(auth.TasksRead, a.listAgents))
-	m.Delete("/agents/{id}", choose(acting(auth.TasksWrite, a.disposeAgent)))
+	remove("/agents/{id}", acting(auth.TasksWrite, a.disposeAgent))
 
-	m.Post("/auth/code", choose(authorized(0, a.makeCode)))
-	m.Post("/auth/exchange", choose(open(a.exchangeCode)))
-	m.Post("/auth/renew", choose(authorized(0, a.renewToken)))
+	post("/auth/code", authorized(0, a.makeCode))
+	post("/auth/exchange", open(a.exchangeCode))
+	post("/auth/renew", authorized(0, a.renewToken))
 
 	look("/healthz", open(a.health))
 	look("/readyz", open(a.readiness))

@@ -31,6 +31,7 @@ func (a *API) startTask(c *call, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	c.target = string(started.Snapshot.ID)
 	status := http.StatusCreated
 	if started.Replayed {
 		status = http.StatusOK
