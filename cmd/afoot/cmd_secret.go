@@ -24,6 +24,9 @@ else the one in the state directory, which the first start would make too.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			path := a.cfg.secretFile()
+			if path == "" {
+				return errNoSecretFile()
+			}
 			if a.cfg.JWTSecretFile == "" {
 				dir, err := openStateDir(a.cfg.StateDir)
 				if err != nil {
@@ -61,6 +64,9 @@ tokens of the old secret stay good for a while.`,
 				return usageErrorf("--keep %s: must not be negative", keep)
 			}
 			path := a.keys().SecretFile
+			if path == "" {
+				return errNoSecretFile()
+			}
 			if err := auth.RotateSecret(path, keep); err != nil {
 				return err
 			}
@@ -77,7 +83,7 @@ tokens of the old secret stay good for a while.`,
 // keys says which secret makes tokens: the one that is configured here, else that
 // of the daemon that runs with the state directory, else the one it would make.
 func (a *app) keys() auth.Config {
-	if a.cfg.JWTSecretFile == "" {
+	if a.cfg.JWTSecretFile == "" && !a.cfg.inMemory() {
 		if info, err := readListenInfo(a.cfg.StateDir); err == nil {
 			return auth.Config{SecretFile: info.SecretFile, Issuer: info.Issuer, Audience: info.Audience}
 		}
@@ -88,9 +94,17 @@ func (a *app) keys() auth.Config {
 // openKeys opens the keys that make tokens. It makes no secret: a token of one
 // that no daemon knows opens nothing.
 func openKeys(keys auth.Config) (*auth.Authority, error) {
+	if keys.SecretFile == "" {
+		return nil, errNoSecretFile()
+	}
 	authority, err := auth.New(keys)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no secret at %s yet: the first `afoot serve` or `afoot secret make` makes it; AFOOT_STATE_DIR may name another place", keys.SecretFile)
 	}
 	return authority, err
+}
+
+// errNoSecretFile is for a daemon that keeps nothing.
+func errNoSecretFile() error {
+	return usageErrorf("with %[1]s_STATE_DIR=%[2]s the secret is in the daemon's memory alone: set %[1]s_JWT_SECRET_FILE, for it and here", envPrefix, memoryState)
 }

@@ -24,7 +24,8 @@ const envPrefix = "AFOOT"
 // prefix.
 type Config struct {
 	Addr     Address `split_words:"true" default:"127.0.0.1:7420" desc:"where the daemon listens: host:port, or unix:/path. Anything but loopback or a socket needs explicit keys and AFOOT_HOSTS"`
-	StateDir string  `split_words:"true" desc:"directory of secret, lock and captured output, made with mode 0700. Default: $XDG_STATE_HOME/afoot, else ~/.local/state/afoot"`
+	StateDir string  `split_words:"true" desc:"directory of journal, secret, lock and captured output, made with mode 0700; memory: keeps nothing beyond the daemon's end. Default: $XDG_STATE_HOME/afoot, else ~/.local/state/afoot"`
+	Sync     Sync    `split_words:"true" default:"normal" desc:"what an answer waits for: normal, until the end of the daemon can't undo it; full, until the end of the machine can't"`
 	Workdir  string  `split_words:"true" desc:"where commands run that name no workdir. Default: the home directory of whom tasks run as"`
 
 	Net   Net   `split_words:"true" default:"auto" desc:"how the processes of a task are found when it is stopped: cgroup, subreaper or group; auto takes the first of them that works here"`
@@ -155,6 +156,9 @@ func (c *Config) resolvePaths() error {
 		}
 		c.StateDir = dir
 	}
+	if c.inMemory() {
+		c.StateDir = memoryState
+	}
 	if c.Workdir == "" {
 		c.Workdir = "/"
 		if home := c.RunAs.home(); isDir(home) {
@@ -165,7 +169,7 @@ func (c *Config) resolvePaths() error {
 		"STATE_DIR": &c.StateDir, "WORKDIR": &c.Workdir, "JWT_SECRET_FILE": &c.JWTSecretFile,
 		"TLS_CERT": &c.TLSCert, "TLS_KEY": &c.TLSKey,
 	} {
-		if *path == "" {
+		if *path == "" || *path == memoryState {
 			continue
 		}
 		abs, err := filepath.Abs(*path)
@@ -205,9 +209,16 @@ func (c *Config) lookup(name string) (value string, found bool) {
 	return value, found
 }
 
-// secretFile is where the daemon's own secret lives.
+// memoryState is the state directory of a daemon that keeps nothing.
+const memoryState = "memory:"
+
+// inMemory says that nothing outlives the daemon, and that nothing of it can be found
+// in the file system.
+func (c *Config) inMemory() bool { return strings.HasPrefix(c.StateDir, memoryState) }
+
+// secretFile is where the daemon's own secret lives; "" if that is nowhere.
 func (c *Config) secretFile() string {
-	if c.JWTSecretFile != "" {
+	if c.JWTSecretFile != "" || c.inMemory() {
 		return c.JWTSecretFile
 	}
 	return filepath.Join(c.StateDir, "secret")

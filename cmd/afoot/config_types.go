@@ -94,6 +94,26 @@ func (s *Size) Decode(value string) error {
 	return nil
 }
 
+// Sync is what an answer waits for.
+type Sync string
+
+// The kinds of sync.
+const (
+	SyncNormal Sync = "normal"
+	SyncFull   Sync = "full"
+)
+
+// Decode reads normal or full.
+func (s *Sync) Decode(value string) error {
+	switch got := Sync(strings.ToLower(value)); got {
+	case SyncNormal, SyncFull:
+		*s = got
+		return nil
+	default:
+		return errors.New("neither normal nor full")
+	}
+}
+
 // Net is how the processes of a task are found.
 type Net string
 

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"afoot/producers/proc"
 )
 
 // How a watchdog that died is started again: after pauses that double up to the
@@ -39,7 +37,7 @@ type guard struct {
 
 // startGuard starts the watchdog. What it has to end is known to it even if the daemon
 // dies before it runs.
-func startGuard(will proc.Remains, roll *os.File, log *slog.Logger) (*guard, error) {
+func startGuard(will lastWill, roll *os.File, log *slog.Logger) (*guard, error) {
 	text, err := json.Marshal(will)
 	if err != nil {
 		return nil, fmt.Errorf("watchdog: %w", err)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"afoot/producers/proc"
@@ -18,13 +19,30 @@ import (
 // manage.
 const secondLook = 5 * time.Second
 
-// writeWill keeps what this daemon would leave, for the next one.
-func writeWill(dir string, will proc.Remains) error {
-	text, err := json.Marshal(will)
+// lastWill is what has to be done when the daemon dies.
+type lastWill struct {
+	proc.Remains
+	// Scratch is a directory that goes with the daemon.
+	Scratch string `json:"scratch,omitempty"`
+}
+
+// write keeps it for the next daemon.
+func (w lastWill) write(dir string) error {
+	text, err := json.Marshal(w)
 	if err != nil {
 		return fmt.Errorf("%s file: %w", remainsName, err)
 	}
 	return writeWhole(dir, remainsName, append(text, '\n'))
+}
+
+// execute ends the processes of the list and whoever else is left, and says how many
+// that were.
+func (w lastWill) execute(ctx context.Context, list []proc.Kin, died uint64) (ended int, err error) {
+	ended, err = proc.EndRemains(ctx, w.Remains, list, died)
+	if w.Scratch != "" && strings.HasPrefix(filepath.Base(w.Scratch), scratchPrefix) {
+		err = errors.Join(err, os.RemoveAll(w.Scratch))
+	}
+	return ended, err
 }
 
 // endPredecessor ends what an earlier daemon of the same state directory left running.
@@ -37,14 +55,14 @@ func endPredecessor(ctx context.Context, dir string, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("%s file: %w", remainsName, err)
 	}
-	var will proc.Remains
+	var will lastWill
 	if err := json.Unmarshal(text, &will); err != nil {
 		log.Warn("what an earlier daemon may have left running is not known", "file", remainsName, "error", err.Error())
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, secondLook)
 	defer cancel()
-	ended, err := proc.EndRemains(ctx, will, nil, proc.Ticks())
+	ended, err := will.execute(ctx, nil, proc.Ticks())
 	switch {
 	case err != nil:
 		log.Error("an earlier daemon's processes are left", "error", err.Error())

@@ -42,6 +42,9 @@ func (a *app) connect() (*remote, error) {
 	if a.addr != "" {
 		return a.connectFar()
 	}
+	if a.cfg.inMemory() {
+		return nil, exitError{code: exitNoDaemon, err: fmt.Errorf("a daemon with %[1]s_STATE_DIR=%[2]s leaves nothing by which it can be found: name it with --addr, and give its token in %[1]s_TOKEN", envPrefix, memoryState)}
+	}
 	info, err := readListenInfo(a.cfg.StateDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, exitError{code: exitNoDaemon, err: fmt.Errorf("no daemon runs with the state directory %s: start one with `afoot serve`, or name one with --addr and AFOOT_TOKEN", a.cfg.StateDir)}

@@ -67,25 +67,20 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 	if err := cfg.checkServe(); err != nil {
 		return exitError{code: exitUsage, err: err}
 	}
-	dir, err := openStateDir(cfg.StateDir)
+	at, err := openState(cfg)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
-	lock, err := lockStateDir(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
+	defer func() { err = errors.Join(err, at.close()) }()
 
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, ending...)
 	defer signal.Stop(signals)
 
-	if err := endPredecessor(ctx, cfg.StateDir, log); err != nil {
+	if err := endPredecessor(ctx, at.dir, log); err != nil {
 		return err
 	}
-	h, err := buildHouse(cfg, log)
+	h, err := buildHouse(ctx, cfg, at, log)
 	if err != nil {
 		return err
 	}
@@ -124,8 +119,7 @@ func (d *daemon) run(ctx context.Context, signals <-chan os.Signal, ready func()
 	server := d.server()
 	broken := make(chan error, 1)
 	go func() { broken <- server.Serve(d.serving()) }()
-	info := d.info()
-	err := info.write(d.cfg.StateDir)
+	err := d.info().write(d.house.state.dir)
 	if err == nil {
 		err = ready()
 	}
@@ -163,7 +157,7 @@ func (d *daemon) shutdown(ctx context.Context, server *http.Server, signals <-ch
 	if serveErr := <-broken; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = errors.Join(err, serveErr)
 	}
-	err = errors.Join(err, d.house.close(), removeListenInfo(d.cfg.StateDir))
+	err = errors.Join(err, d.house.close(), removeListenInfo(d.house.state.dir))
 	close(done)
 	<-hurried
 	if err == nil {

@@ -194,10 +194,14 @@ func TestCrashLeavesNothingInTheWay(t *testing.T) {
 	require.Contains(t, stderr, "no daemon answers")
 
 	r.serve()
-	require.Empty(t, r.tasks())
-	left, err := os.ReadDir(filepath.Join(r.state, outputName))
-	require.NoError(t, err)
-	require.Empty(t, left, "output without a record is given back")
+	require.Len(t, r.tasks(), 1)
+	require.Equal(t, "kept until the next start\n", r.ok("logs", "bash-1"))
+	stale := filepath.Join(r.state, outputName, "e0-1.log")
+	require.NoError(t, os.WriteFile(stale, nil, 0o600))
+	r.stop()
+	r.serve()
+	require.NoFileExists(t, stale, "output without a record is given back")
+	require.Equal(t, "kept until the next start\n", r.ok("logs", "bash-1"))
 }
 
 func TestB5DeletedStartDirectory(t *testing.T) {

@@ -16,6 +16,8 @@ const (
 	lockName   = "lock"
 	listenName = "listen"
 	outputName = "output"
+	// journalName is the journal's, and begins the names of its other files.
+	journalName = "journal.db"
 	// remainsName is there while a daemon runs, or after it died.
 	remainsName = "remains"
 )

@@ -43,7 +43,7 @@ func runWatchdog() int {
 	debug.SetGCPercent(10)
 	debug.SetMemoryLimit(watchdogMemory)
 	quietly()
-	var will proc.Remains
+	var will lastWill
 	known := false
 	pipe := bufio.NewReaderSize(os.NewFile(watchdogPipe, "daemon"), 1024)
 	for {
@@ -57,18 +57,18 @@ func runWatchdog() int {
 		case line[0] == farewell:
 			return exitOK
 		}
-		var next proc.Remains
+		var next lastWill
 		if json.Unmarshal(line, &next) == nil {
 			will, known = next, true
 		}
 	}
 }
 
-func endRemains(will proc.Remains, died uint64) int {
+func endRemains(will lastWill, died uint64) int {
 	list, _ := proc.ReadRoll(os.NewFile(watchdogRoll, "roll")) // without it there is the rest
 	ctx, cancel := context.WithTimeout(context.Background(), watchdogPatience)
 	defer cancel()
-	if _, err := proc.EndRemains(ctx, will, list, died); err != nil {
+	if _, err := will.execute(ctx, list, died); err != nil {
 		return exitFailed
 	}
 	return exitOK

@@ -29,7 +29,11 @@ func (a *app) welcome(d *daemon, link bool) error {
 		place = d.boundAddr()
 	}
 	fmt.Fprintf(a.stdout, "afoot listens on %s\n", place)
-	fmt.Fprintf(a.stdout, "  a token:  export TOKEN=$(%s token --session local)\n", shellQuote(self))
+	if d.cfg.secretFile() == "" {
+		fmt.Fprintf(a.stdout, "  a token:  none can be made by a command: the secret is in memory alone (%s_JWT_SECRET_FILE names one that is not)\n", envPrefix)
+	} else {
+		fmt.Fprintf(a.stdout, "  a token:  export TOKEN=$(%s token --session local)\n", shellQuote(self))
+	}
 	fmt.Fprintf(a.stdout, "  a task:   %s -H \"Authorization: Bearer $TOKEN\" --json '{\"kind\":\"bash\",\"command\":\"echo hello\"}' '%s/tasks?wait=true'\n", curl, d.url())
 	if !link {
 		return nil

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"afoot/producers/output"
 	"afoot/registry"
 	"afoot/registry/inmem"
+	"afoot/registry/journal"
 	"afoot/sse"
 	"afoot/web"
 )
@@ -32,7 +32,10 @@ func (c *Config) teardown() time.Duration { return c.KillGrace + teardownSlack }
 
 // house is all rooms, wired. Fields stand in the order in which they were made.
 type house struct {
-	stateDir  string
+	cfg       *Config
+	log       *slog.Logger
+	state     *state
+	journal   *journal.Journal // nil in memory
 	authority *auth.Authority
 	hub       *sse.Hub
 	store     *output.Store
@@ -49,8 +52,8 @@ type house struct {
 }
 
 // buildHouse makes the rooms from the ground up. On error nothing stays behind.
-func buildHouse(cfg *Config, log *slog.Logger) (h *house, err error) {
-	h = &house{stateDir: cfg.StateDir}
+func buildHouse(ctx context.Context, cfg *Config, at *state, log *slog.Logger) (h *house, err error) {
+	h = &house{cfg: cfg, log: log, state: at}
 	defer func() {
 		if err != nil {
 			if h.bash != nil {
@@ -64,19 +67,17 @@ func buildHouse(cfg *Config, log *slog.Logger) (h *house, err error) {
 	if err := h.openKeys(cfg, log); err != nil {
 		return h, err
 	}
-	h.hub = sse.NewHub(sse.Config{
-		Heartbeat:            cfg.Heartbeat,
-		WriteTimeout:         cfg.WriteTimeout,
-		MaxStreamsPerSession: int(cfg.MaxStreamsPerSession),
-		Logger:               log,
-	})
+	if err := h.openJournal(ctx); err != nil {
+		return h, err
+	}
 	if err := h.openProducers(cfg, log); err != nil {
 		return h, err
 	}
-	if err := h.openGuard(log); err != nil {
+	if err := h.openGuard(); err != nil {
 		return h, err
 	}
 	h.service = inmem.New(inmem.Config{
+		Journal:             h.rows(),
 		MaxTasksPerOwner:    int(cfg.MaxTasksPerOwner),
 		MaxTasks:            int(cfg.MaxTasks),
 		MaxAgentsPerSession: int(cfg.MaxAgentsPerSession),
@@ -107,7 +108,7 @@ func buildHouse(cfg *Config, log *slog.Logger) (h *house, err error) {
 		return h, err
 	}
 	h.handler = h.api.Handler()
-	return h, nil
+	return h, h.restore(ctx)
 }
 
 // openKeys makes the daemon's own secret where none was named, and loads keys and
@@ -116,7 +117,11 @@ func (h *house) openKeys(cfg *Config, log *slog.Logger) error {
 	if err := (auth.Doors{Hosts: cfg.Hosts, Origins: cfg.Origins}).Validate(); err != nil {
 		return exitError{code: exitUsage, err: fmt.Errorf("%[1]s_HOSTS, %[1]s_ORIGINS: %[2]w", envPrefix, err)}
 	}
-	if cfg.JWTSecretFile == "" {
+	var secret []byte
+	switch {
+	case cfg.secretFile() == "":
+		secret = auth.NewSecret()
+	case cfg.JWTSecretFile == "":
 		if _, err := auth.EnsureSecret(cfg.secretFile()); err != nil {
 			return err
 		}
@@ -124,6 +129,7 @@ func (h *house) openKeys(cfg *Config, log *slog.Logger) error {
 	var err error
 	h.authority, err = auth.New(auth.Config{
 		SecretFile: cfg.secretFile(),
+		Secret:     secret,
 		JWKS:       cfg.JWKS,
 		Issuer:     cfg.JWTIssuer,
 		Audience:   cfg.JWTAudience,
@@ -149,10 +155,7 @@ func (h *house) openKeys(cfg *Config, log *slog.Logger) error {
 
 // openProducers makes what runs work and what keeps its output.
 func (h *house) openProducers(cfg *Config, log *slog.Logger) error {
-	dir := filepath.Join(cfg.StateDir, outputName)
-	if err := forgetOutput(dir); err != nil {
-		return err
-	}
+	dir := filepath.Join(h.state.dir, outputName)
 	var err error
 	h.store, err = output.NewStore(output.Config{
 		Dir:        dir,
@@ -188,12 +191,17 @@ func (h *house) openProducers(cfg *Config, log *slog.Logger) error {
 }
 
 // openGuard starts the watchdog, before anything is started that it has to end.
-func (h *house) openGuard(log *slog.Logger) (err error) {
-	will, roll := h.bash.Remains()
-	if err := writeWill(h.stateDir, will); err != nil {
+func (h *house) openGuard() (err error) {
+	will := lastWill{}
+	var roll *os.File
+	will.Remains, roll = h.bash.Remains()
+	if h.cfg.inMemory() {
+		will.Scratch = h.state.dir
+	}
+	if err := will.write(h.state.dir); err != nil {
 		return err
 	}
-	h.guard, err = startGuard(will, roll, log)
+	h.guard, err = startGuard(will, roll, h.log)
 	return err
 }
 
@@ -205,32 +213,13 @@ func (h *house) room() error {
 	return nil
 }
 
-// forgetOutput removes what an earlier daemon captured: its records ended with
-// it, so nobody can ask for it any more. The caller holds the lock.
-func forgetOutput(dir string) error {
-	info, err := os.Lstat(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return nil // the store refuses what is no directory
-	}
-	if err != nil {
-		return fmt.Errorf("output directory: %w", err)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("output directory: %w", err)
-	}
-	for _, entry := range entries {
-		if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
-			return fmt.Errorf("output directory: %w", err)
-		}
-	}
-	return nil
-}
-
 // ready says why no work can be started.
 func (h *house) ready() error {
 	if h.leaving.Load() {
 		return errors.New("shutting down")
+	}
+	if h.journal != nil {
+		return h.journal.Check()
 	}
 	return nil
 }
@@ -267,11 +256,12 @@ func (h *house) close() error {
 	if h.authority != nil {
 		errs = append(errs, h.authority.Close())
 	}
+	errs = append(errs, h.closeJournal())
 	if h.guard != nil {
 		inOrder := h.stopped.Load()
 		h.guard.close(inOrder)
 		if inOrder {
-			errs = append(errs, forgetWill(h.stateDir))
+			errs = append(errs, forgetWill(h.state.dir))
 		}
 	}
 	return errors.Join(errs...)

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// state is the directory that a running daemon has for itself.
+type state struct {
+	dir string
+	// close gives it back.
+	close func() error
+}
+
+// openState takes the state directory, or makes a private one for a daemon that keeps
+// nothing.
+func openState(cfg *Config) (*state, error) {
+	if cfg.inMemory() {
+		return scratchState()
+	}
+	dir, err := openStateDir(cfg.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockStateDir(dir)
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return &state{dir: cfg.StateDir, close: func() error { return errors.Join(lock.Close(), dir.Close()) }}, nil
+}
+
+// scratchPrefix begins the name of a private directory.
+const scratchPrefix = "afoot-"
+
+// scratchState makes a directory that goes with the daemon, in memory if the system has
+// a place for that.
+func scratchState() (*state, error) {
+	var errs []error
+	for _, parent := range []string{os.TempDir(), "/dev/shm"} {
+		dir, err := os.MkdirTemp(parent, scratchPrefix)
+		if err == nil {
+			return &state{dir: dir, close: func() error { return os.RemoveAll(dir) }}, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("no place for captured output: %w; set TMPDIR to a directory that can be written to", errors.Join(errs...))
+}
