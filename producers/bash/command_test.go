@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -83,4 +84,25 @@ func TestF5Environment(t *testing.T) {
 	want["FOO"], want["TERM"], want["MY_KEY"], want["A"] = "zzz", "vt100", "mine", ""
 	given := map[string]string{"FOO": "zzz", "TERM": "vt100", "MY_KEY": "mine", "A": ""}
 	require.Equal(t, want, env(fields{"env": given}, registry.Owner{Session: "s1", Agent: "default", Incarnation: 1}))
+}
+
+// TestEnvironmentOfTheContext: who starts a command can hand it variables; they win over
+// the daemon's and lose to the caller's.
+func TestEnvironmentOfTheContext(t *testing.T) {
+	type key struct{}
+	stand := newStand(t, func(c *Config) {
+		c.Env = []string{"PATH=/usr/bin:/bin", "TRACEPARENT=the daemon's", "MINE=base"}
+		c.ContextEnv = func(ctx context.Context) []string {
+			return []string{"TRACEPARENT=" + ctx.Value(key{}).(string), "MINE=context"}
+		}
+	})
+	plan, err := stand.prepare(fields{"command": `env | grep -c ^TRACEPARENT=; echo "$TRACEPARENT $MINE"`, "env": map[string]string{"MINE": "caller's"}})
+	require.NoError(t, err)
+	done := make(chan struct{})
+	run, err := plan.Start(context.WithValue(t.Context(), key{}, "00-1"), registry.Launch{ID: "bash-1", Settle: func(registry.Outcome, error) { close(done) }})
+	require.NoError(t, err)
+	<-done
+	page, err := run.(registry.Stream).Page(0, 100)
+	require.NoError(t, err)
+	require.Equal(t, "1\n00-1 caller's\n", page.Text)
 }

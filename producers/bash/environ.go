@@ -60,10 +60,15 @@ func (e environ) set(name, entry string) environ {
 	return append(e, entry)
 }
 
-// with gives the environment of one command. The caller's variables win.
-func (e environ) with(r *request, launch registry.Launch) []string {
-	env := make([]string, 0, len(e)+3+len(r.env))
+// with gives the environment of one command, with more variables from where it is
+// started. The caller's variables win.
+func (e environ) with(r *request, launch registry.Launch, more []string) []string {
+	env := make(environ, 0, len(e)+3+len(more)+len(r.env))
 	env = append(env, e...)
+	for _, entry := range more {
+		name, _, _ := strings.Cut(entry, "=")
+		env = env.set(name, entry)
+	}
 	env = append(env, "PWD="+r.workdir, ownPrefix+"TASK_ID="+string(launch.ID))
 	if launch.Owner.Session != "" {
 		env = append(env, ownPrefix+"SESSION="+launch.Owner.Session)

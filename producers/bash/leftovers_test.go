@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -111,4 +112,19 @@ func TestLeftMayBeAskedDuringAStop(t *testing.T) {
 			asked = true
 		}
 	}
+}
+
+// TestHaunted counts tasks and not processes, and those alone of which one lives.
+func TestHaunted(t *testing.T) {
+	stand := newStand(t)
+	require.Zero(t, stand.Haunted())
+	two := stand.run("sleep 340 >/dev/null 2>&1 & sleep 340 >/dev/null 2>&1 & exit 0")
+	one := stand.run("sleep 340 >/dev/null 2>&1 & echo $!; exit 0")
+	two.end()
+	one.end()
+	require.Equal(t, 2, stand.Haunted())
+	<-two.StopLeftovers("")
+	require.Equal(t, 1, stand.Haunted())
+	require.NoError(t, syscall.Kill(one.pid(0), syscall.SIGKILL))
+	require.Eventually(t, func() bool { return stand.Haunted() == 0 }, 5*time.Second, time.Millisecond)
 }

@@ -71,7 +71,7 @@ func (p *plan) Start(ctx context.Context, launch registry.Launch) (registry.Run,
 	if err := p.producer.enter(); err != nil {
 		return nil, err
 	}
-	r, err := p.start(launch)
+	r, err := p.start(launch, p.producer.contextEnv(ctx))
 	if err != nil {
 		p.producer.leave()
 		return nil, err

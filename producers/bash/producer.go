@@ -34,6 +34,9 @@ type Config struct {
 	Workdir string
 	// Env is the environment to start from, before it is scrubbed.
 	Env []string
+	// ContextEnv, unless nil, gives variables (NAME=value) of the command that is being
+	// started with ctx. They replace those of Env; the caller's replace them.
+	ContextEnv func(ctx context.Context) []string
 	// Grace lies between SIGTERM and SIGKILL; zero means [DefaultGrace].
 	Grace time.Duration
 	// Drain bounds how long output is awaited after the shell's exit; zero means
@@ -57,7 +60,8 @@ type Producer struct {
 	shell        string
 	workdir      string
 	environ      environ
-	runAs        *proc.User // nil: nobody else
+	contextEnv   func(ctx context.Context) []string // never nil
+	runAs        *proc.User                         // nil: nobody else
 	grace, drain time.Duration
 	store        *output.Store
 	sink         *output.Sink
@@ -79,14 +83,18 @@ func New(config Config) (*Producer, error) {
 		return nil, errors.New("bash needs a store and a sink")
 	}
 	p := &Producer{
-		grace:   config.Grace,
-		drain:   config.Drain,
-		environ: scrub(config.Env),
-		runAs:   config.RunAs,
-		store:   config.Store,
-		sink:    config.Sink,
-		logger:  config.Logger,
-		haunted: make(map[*run]struct{}),
+		grace:      config.Grace,
+		drain:      config.Drain,
+		environ:    scrub(config.Env),
+		contextEnv: config.ContextEnv,
+		runAs:      config.RunAs,
+		store:      config.Store,
+		sink:       config.Sink,
+		logger:     config.Logger,
+		haunted:    make(map[*run]struct{}),
+	}
+	if p.contextEnv == nil {
+		p.contextEnv = func(context.Context) []string { return nil }
 	}
 	if p.grace == 0 {
 		p.grace = DefaultGrace

@@ -21,7 +21,7 @@ const maxTimerMs = int64(math.MaxInt64 / time.Millisecond)
 
 // start makes the logs, then the pipes, then the process; each failure takes back
 // what was made before it.
-func (p *plan) start(launch registry.Launch) (*run, error) {
+func (p *plan) start(launch registry.Launch, env []string) (*run, error) {
 	r := &run{producer: p.producer, request: p.described, stops: p.request.stop}
 	err := p.openLogs(r)
 	if err == nil && len(p.described) > maxInlineBytes {
@@ -31,7 +31,7 @@ func (p *plan) start(launch registry.Launch) (*run, error) {
 		}
 	}
 	if err == nil {
-		err = p.launch(r, launch)
+		err = p.launch(r, launch, env)
 	}
 	if err != nil {
 		for _, log := range r.logs() {
@@ -57,7 +57,7 @@ func (p *plan) openLogs(r *run) (err error) {
 }
 
 // launch forks and hands the run to its goroutine.
-func (p *plan) launch(r *run, launch registry.Launch) error {
+func (p *plan) launch(r *run, launch registry.Launch, env []string) error {
 	l := &live{
 		settle:         launch.Settle,
 		timeoutMs:      p.request.timeoutMs,
@@ -67,7 +67,7 @@ func (p *plan) launch(r *run, launch registry.Launch) error {
 	child, err := p.plumb(r, l)
 	if err == nil {
 		// The exit may be heard of before the fork is known to have worked.
-		l.process, err = p.fork(launch, child, func() { r.exited(l) })
+		l.process, err = p.fork(launch, env, child, func() { r.exited(l) })
 	}
 	child.close()
 	if err != nil {
@@ -82,14 +82,14 @@ func (p *plan) launch(r *run, launch registry.Launch) error {
 	return nil
 }
 
-func (p *plan) fork(launch registry.Launch, child ends, onExit func()) (*proc.Process, error) {
+func (p *plan) fork(launch registry.Launch, env []string, child ends, onExit func()) (*proc.Process, error) {
 	host := p.producer.host
 	// Behind "--" a command may begin with "-" and is still a command.
 	spec := proc.Spec{
 		Path:           p.producer.shell,
 		Args:           []string{filepath.Base(p.producer.shell), "-c", "--", p.request.command},
 		Dir:            p.request.workdir,
-		Env:            p.producer.environ.with(&p.request, launch),
+		Env:            p.producer.environ.with(&p.request, launch, env),
 		Files:          child.files(host.Null()),
 		OnExit:         onExit,
 		Nice:           p.request.nice,
