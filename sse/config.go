@@ -21,10 +21,13 @@ type Config struct {
 	// WriteTimeout is how long one event may take to leave; then the stream is cut.
 	// Default 10 s.
 	WriteTimeout time.Duration
-	// LogSize and LogAge bound the log of a session: in entries (default 1000), and
-	// in time since the first delivery (default 24 h).
+	// LogSize and LogAge bound what a session's log keeps of delivered notices: in
+	// entries (default 1000), and in time since the first delivery (default 24 h).
 	LogSize int
 	LogAge  time.Duration
+	// LogMax bounds a log with all that is still to be carried: what is pending, and
+	// what an open stream has not come to yet. Default 16 times LogSize.
+	LogMax int
 	// MaxStreamsPerSession bounds open streams. Default 16.
 	MaxStreamsPerSession int
 	// Coalesce is how long changes are gathered into one event. Default 100 ms.
@@ -40,6 +43,7 @@ func (c Config) withDefaults() Config {
 	c.Heartbeat = cmp.Or(c.Heartbeat, 15*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
 	c.LogSize = cmp.Or(c.LogSize, 1000)
+	c.LogMax = max(c.LogSize, cmp.Or(c.LogMax, 16*c.LogSize))
 	c.LogAge = cmp.Or(c.LogAge, 24*time.Hour)
 	c.MaxStreamsPerSession = cmp.Or(c.MaxStreamsPerSession, 16)
 	c.Coalesce = cmp.Or(c.Coalesce, 100*time.Millisecond)

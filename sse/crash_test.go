@@ -152,7 +152,7 @@ func TestACrashBetweenAnyTwoCalls(t *testing.T) {
 		rapid.Check(struct{ rapid.TB }{t}, func(rt *rapid.T) {
 			l := &life{
 				t: t, rt: rt, p: newTape(false),
-				cfg:      sse.Config{LogSize: rapid.SampledFrom([]int{2, 4, 1000}).Draw(rt, "size")},
+				cfg:      sse.Config{LogSize: rapid.SampledFrom([]int{2, 4, 1000}).Draw(rt, "size"), LogMax: rapid.SampledFrom([]int{1, 8, 2000}).Draw(rt, "most")},
 				appended: map[string]bool{}, reported: map[string]bool{}, again: map[string]bool{},
 				carried: map[uint64]string{}, numbers: map[string][]uint64{}, lastID: "e-0",
 			}

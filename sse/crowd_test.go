@@ -163,7 +163,7 @@ func TestAThousandSessionsWithStuckReadersAndReconnects(t *testing.T) {
 
 // Notices are taken back while their stream is writing them.
 func TestWithdrawAndDropRaceWithTheWriter(t *testing.T) {
-	h := newHouse(t, sse.Config{LogSize: 50})
+	h := newHouse(t, sse.Config{LogSize: 50, LogMax: 1})
 	c := h.connect("s", "")
 	var wg sync.WaitGroup
 	for range 4 {

@@ -20,7 +20,7 @@ import (
 // line to the last chunk, against a file. Each event has to be one chunk.
 func TestGoldenSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBubble(t, sse.Config{Heartbeat: time.Minute, LogSize: 4})
+		b := newBubble(t, sse.Config{Heartbeat: time.Minute, LogSize: 4, LogMax: 1})
 		defer b.end()
 		add := func(agent, data string) {
 			b.Append("s", sse.Notice{Key: data, Owner: agent, Agent: agent, Event: "task.done", Data: []byte(data)})

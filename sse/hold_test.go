@@ -9,7 +9,7 @@ import (
 func TestHeldNoticesWait(t *testing.T) {
 	l := newLog(10)
 	for _, key := range []string{"a", "b", "c"} {
-		l.append(Notice{Key: key, Owner: "o", Agent: "o"})
+		l.push(Notice{Key: key, Owner: "o", Agent: "o"})
 	}
 	l.written(2, day0)
 	l.hold("a")
@@ -28,7 +28,7 @@ func TestHeldNoticesWait(t *testing.T) {
 	require.Empty(t, l.unhold("b"))
 	due := l.unhold("a")
 	require.Len(t, due, 1)
-	n, _ := l.append(due[0].notice)
+	n, _ := l.push(due[0].notice)
 	require.Equal(t, uint64(4), n)
 	c, _ = l.place("", "ep", "")
 	require.Equal(t, []uint64{4}, l.rest(c))
@@ -37,7 +37,7 @@ func TestHeldNoticesWait(t *testing.T) {
 	l.hold("a")
 	l.withdraw("a")
 	require.Empty(t, l.unhold("a"))
-	l.append(Notice{Key: "d", Owner: "o"})
+	l.push(Notice{Key: "d", Owner: "o"})
 	l.hold("d")
 	l.dropOwner("o")
 	require.Empty(t, l.unhold("d"))
@@ -47,7 +47,7 @@ func TestHeldNoticesWait(t *testing.T) {
 // arrives or not.
 func TestNoHoldInFlight(t *testing.T) {
 	l := newLog(10)
-	l.append(Notice{Key: "a"})
+	l.push(Notice{Key: "a"})
 	c, _ := l.place("", "ep", "")
 	e := l.next(&c)
 	e.flights++

@@ -54,7 +54,7 @@ func newHub(cfg Config) *Hub {
 		feeds:    make(map[*Feed]struct{}),
 		drained:  make(chan struct{}),
 	}
-	h.rules = rules{size: cfg.LogSize, age: cfg.LogAge, journal: cfg.Journal, kept: h.kept}
+	h.rules = rules{size: cfg.LogSize, most: cfg.LogMax, age: cfg.LogAge, journal: cfg.Journal, kept: h.kept}
 	h.fanout = fanout.NewWithCallback(h.subscribed, h.unsubscribed)
 	h.fanout.BufferSize = 1
 	h.fanout.AutoReplay, h.fanout.AutoStream = false, false

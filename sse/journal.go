@@ -120,7 +120,5 @@ func (l *noticeLog) restore(row NoticeRow) {
 func (l *noticeLog) settle(now time.Time) {
 	l.ready = l.last
 	l.expire(now)
-	for len(l.entries) > l.size {
-		l.evictOne()
-	}
+	l.trim(func(*entry) bool { return false })
 }

@@ -161,7 +161,7 @@ func TestI2AnIDFromBeforeARestart(t *testing.T) {
 func TestWhatIsKeptOfALog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTape(true)
-		cfg := sse.Config{LogSize: 3}
+		cfg := sse.Config{LogSize: 3, LogMax: 1}
 		b := onTape(t, p, cfg)
 		add := func(key, owner string) {
 			b.Append("s", sse.Notice{Key: key, Owner: owner, Agent: owner, Event: "task.done", Data: []byte(key)})
@@ -209,7 +209,7 @@ func TestWhatIsKeptOfALog(t *testing.T) {
 		require.Len(t, rows, 1, "they age")
 		require.Equal(t, uint64(4), marks["s"].Evicted)
 
-		b, p = reborn(t, b, p, sse.Config{LogSize: 3, LogAge: time.Minute})
+		b, p = reborn(t, b, p, sse.Config{LogSize: 3, LogMax: 1, LogAge: time.Minute})
 		c = b.connect("session=s", "")
 		c.notices("7")
 		require.Equal(t, "e-8", c.lastID)
@@ -217,7 +217,7 @@ func TestWhatIsKeptOfALog(t *testing.T) {
 		p = p.crash()
 		b.end()
 		<-time.After(time.Minute)
-		b = onTape(t, p, sse.Config{LogSize: 3, LogAge: time.Minute})
+		b = onTape(t, p, sse.Config{LogSize: 3, LogMax: 1, LogAge: time.Minute})
 		synctest.Wait()
 		rows, marks = p.state()
 		require.Empty(t, rows, "age goes on while nobody is there")
@@ -238,7 +238,7 @@ func TestASmallerLogKeepsThePendingOnes(t *testing.T) {
 		synctest.Wait()
 		addTo(b.Hub, "s", "3", "4")
 		synctest.Wait()
-		b, _ = reborn(t, b, p, sse.Config{LogSize: 2})
+		b, _ = reborn(t, b, p, sse.Config{LogSize: 2, LogMax: 1})
 		defer b.end()
 		c = b.connect("session=s", "e-1")
 		require.Equal(t, event{Name: "gap", Data: `{"reason":"evicted"}`}, c.next())
@@ -328,7 +328,7 @@ func TestDueIsOneStep(t *testing.T) {
 func TestALogThatRunsOverWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTape(false)
-		b := onTape(t, p, sse.Config{LogSize: 3})
+		b := onTape(t, p, sse.Config{LogSize: 3, LogMax: 1})
 		p.write(-1)
 		c := b.connect("session=s", "")
 		addTo(b.Hub, "s", "1")
@@ -357,13 +357,13 @@ func TestACrashBetweenAGapAndItsEviction(t *testing.T) {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newTape(false)
-				b := onTape(t, p, sse.Config{LogSize: 2})
+				b := onTape(t, p, sse.Config{LogSize: 2, LogMax: 1})
 				addTo(b.Hub, "s", "1", "2")
 				p.write(-1)
 				addTo(b.Hub, "s", "3")
 				require.Equal(t, 4, p.waiting())
 				p.write(n)
-				b, _ = reborn(t, b, p, sse.Config{LogSize: 2})
+				b, _ = reborn(t, b, p, sse.Config{LogSize: 2, LogMax: 1})
 				defer b.end()
 				c := b.connect("session=s", "e-0")
 				if n == 0 {

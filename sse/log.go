@@ -23,8 +23,8 @@ func (e *entry) pending() bool { return e.stamp == 0 }
 
 // rules are what the logs of a hub have in common.
 type rules struct {
-	size int
-	age  time.Duration
+	size, most int
+	age        time.Duration
 	// journal, when not nil, stands behind the logs; kept hears what it has kept.
 	journal Journal
 	kept    func(session string, number uint64)
@@ -49,25 +49,29 @@ type noticeLog struct {
 }
 
 // append numbers and keeps a notice, in place of those with the old numbers,
-// which are out of the log already. evicted is what went to make room.
-func (l *noticeLog) append(n Notice, old ...uint64) (number uint64, evicted *entry) {
+// which are out of the log already.
+func (l *noticeLog) append(n Notice, old ...uint64) (number uint64) {
 	l.last++
 	e := &entry{number: l.last, notice: n}
 	l.entries = append(l.entries, e)
 	l.put(e, old)
-	if len(l.entries) > l.size {
-		evicted = l.evictOne()
-	}
-	return l.last, evicted
+	return l.last
 }
 
-// evictOne evicts the oldest written entry; the oldest pending one only if all
-// are pending.
-func (l *noticeLog) evictOne() (evicted *entry) {
-	i := max(0, slices.IndexFunc(l.entries, func(e *entry) bool { return !e.pending() }))
-	evicted = l.entries[i]
-	l.entries = slices.Delete(l.entries, i, i+1)
-	l.forget(evicted)
+// trim evicts what goes beyond the bounds: the oldest written entry, unless it is
+// still wanted; where there is none only what goes beyond the outer bound, the
+// oldest written entry first.
+func (l *noticeLog) trim(wanted func(*entry) bool) (evicted []*entry) {
+	for len(l.entries) > l.size {
+		i := slices.IndexFunc(l.entries, func(e *entry) bool { return !e.pending() })
+		if len(l.entries) <= l.most && (i < 0 || wanted(l.entries[i])) {
+			break
+		}
+		i = max(0, i)
+		evicted = append(evicted, l.entries[i])
+		l.entries = slices.Delete(l.entries, i, i+1)
+	}
+	l.forget(evicted...)
 	return evicted
 }
 

@@ -14,12 +14,21 @@ import (
 var day0 = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newLog(size int) *noticeLog {
-	return &noticeLog{rules: &rules{size: size, age: 24 * time.Hour}}
+	return &noticeLog{rules: &rules{size: size, most: size, age: 24 * time.Hour}}
+}
+
+// push appends, and gives what had to go.
+func (l *noticeLog) push(n Notice) (number uint64, evicted *entry) {
+	number = l.append(n)
+	if gone := l.trim(func(*entry) bool { return false }); len(gone) > 0 {
+		evicted = gone[0]
+	}
+	return number, evicted
 }
 
 func (l *noticeLog) add(n int, owner string) {
 	for range n {
-		l.append(Notice{Key: fmt.Sprint("k", l.last+1), Owner: owner, Agent: owner})
+		l.push(Notice{Key: fmt.Sprint("k", l.last+1), Owner: owner, Agent: owner})
 	}
 }
 
@@ -111,11 +120,11 @@ func TestSizeTakesWrittenOnesFirst(t *testing.T) {
 	l := newLog(3)
 	l.add(3, "a")
 	l.write(2)
-	_, evicted := l.append(Notice{Owner: "a", Agent: "a"})
+	_, evicted := l.push(Notice{Owner: "a", Agent: "a"})
 	require.Equal(t, uint64(2), evicted.number)
 	require.False(t, l.missed(""), "a written one is not lost")
 
-	_, evicted = l.append(Notice{Owner: "a", Agent: "a"})
+	_, evicted = l.push(Notice{Owner: "a", Agent: "a"})
 	require.Equal(t, uint64(1), evicted.number, "all pending: the oldest")
 	require.True(t, l.missed(""))
 	require.True(t, l.missed("a"))
@@ -201,7 +210,7 @@ func TestLogModel(t *testing.T) {
 		var all []kept // by number - 1
 		keys := 0
 		add := func(key, owner string) {
-			n, evicted := l.append(Notice{Key: key, Owner: owner, Agent: owner})
+			n, evicted := l.push(Notice{Key: key, Owner: owner, Agent: owner})
 			all = append(all, kept{key: key, owner: owner, pending: true})
 			require.Equal(t, uint64(len(all)), n)
 			if evicted == nil {

@@ -59,7 +59,7 @@ func TestI1CutBetweenIDAndBlankLine(t *testing.T) {
 }
 
 func TestI2IDsThatCannotBePlaced(t *testing.T) {
-	h := newHouse(t, sse.Config{LogSize: 5, Epoch: "now"})
+	h := newHouse(t, sse.Config{LogSize: 5, LogMax: 1, Epoch: "now"})
 	c := h.connect("s", "")
 	for _, d := range numbers(1, 8) {
 		h.add("s", d)

@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -75,11 +76,16 @@ func (s *session) append(n Notice) (number uint64, streams []*stream) {
 	if number, found := s.log.has(n.Key); found {
 		return number, nil
 	}
-	number, evicted := s.log.append(n)
-	if evicted != nil {
-		s.lagLocked(evicted)
-	}
+	number = s.log.append(n)
+	s.lagLocked(s.log.trim(s.wantedLocked)...)
 	return number, s.streams
+}
+
+// wantedLocked says that an open stream has not come to an entry yet.
+func (s *session) wantedLocked(e *entry) bool {
+	return slices.ContainsFunc(s.streams, func(c *stream) bool {
+		return c.phase == phaseOpen && c.bye == "" && c.cursor.wants(e)
+	})
 }
 
 // allSessions gives every session, each to be released.

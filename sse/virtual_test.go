@@ -221,7 +221,7 @@ func TestAnEventThatGotStuckIsStillPending(t *testing.T) {
 
 func TestAStreamThatFellBehindTheLogIsToldSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBubble(t, sse.Config{WriteTimeout: time.Hour, LogSize: 3})
+		b := newBubble(t, sse.Config{WriteTimeout: time.Hour, LogSize: 3, LogMax: 1})
 		defer b.end()
 		slow := dial(t, b.http, "http://afoot/?session=s", "")
 		filtered := dial(t, b.http, "http://afoot/?session=s&agent=other", "")
@@ -248,9 +248,44 @@ func TestAStreamThatFellBehindTheLogIsToldSo(t *testing.T) {
 	})
 }
 
+func TestWhatAnOpenStreamStillWantsIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, sse.Config{WriteTimeout: time.Hour, LogSize: 3, LogMax: 8})
+		defer b.end()
+		slow := dial(t, b.http, "http://afoot/?session=s", "")
+		quick := b.connect("session=s", "")
+		for _, d := range []string{"1", "2", "3", "4", "5", "6", "7", "8"} {
+			addTo(b.Hub, "s", d)
+			quick.notices(d)
+		}
+		b.connect("session=s", "e-1").notices("2", "3") // the slow one has 1 on its way
+		go func() { _ = parse(slow.resp.Body, func(e event) { slow.events <- e }) }()
+		slow.notices("1", "2", "3", "4", "5", "6", "7", "8")
+		synctest.Wait()
+		addTo(b.Hub, "s", "9")
+		late := b.connect("session=s", "e-5")
+		require.Equal(t, event{Name: "gap", Data: `{"reason":"evicted"}`}, late.next())
+	})
+}
+
+func TestPendingNoticesGoBeyondTheSize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, sse.Config{LogSize: 2, LogMax: 4})
+		defer b.end()
+		addTo(b.Hub, "s", "1", "2", "3", "4")
+		c := b.connect("session=s&observe", "")
+		c.notices("1", "2", "3", "4")
+		c.close()
+		addTo(b.Hub, "s", "5")
+		c = b.connect("session=s", "")
+		require.Equal(t, event{Name: "gap", Data: `{"reason":"undelivered"}`}, c.next())
+		c.notices("2", "3", "4", "5")
+	})
+}
+
 func TestUndeliveredNoticesThatWereGivenUpAreAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBubble(t, sse.Config{LogSize: 2})
+		b := newBubble(t, sse.Config{LogSize: 2, LogMax: 1})
 		defer b.end()
 		addTo(b.Hub, "s", "1", "2", "3")
 		for range 2 {
