@@ -48,7 +48,8 @@ type TaskRow struct {
 	Snapshot Snapshot
 	// Cursor and StderrCursor are where the next consuming read begins.
 	Cursor, StderrCursor int64
-	// Announced says that the end was given to the listeners as a notice.
+	// Announced says that the listeners have heard the end as a notice: its row is
+	// appended behind theirs.
 	Announced bool
 	// Output is the final output of a task without a stream.
 	Output string
@@ -73,18 +74,21 @@ type KeyRow struct {
 	At                    time.Time
 }
 
-// CounterRow is the newest number that was shown, of a kind or of agents.
+// CounterRow is the newest number that was shown, of a kind or of agents; without a
+// kind, the highest Seq of what was removed.
 type CounterRow struct {
 	Kind Kind
 	Last uint64
 }
 
-// TaskGone, AgentGone and KeyGone remove a row; one that is not there is no error.
-type (
-	TaskGone  struct{ ID ID }
-	AgentGone struct{ Owner Owner }
-	KeyGone   struct{ Session, Subject, Key string }
-)
+// TaskGone removes a task; one that is not there is no error.
+type TaskGone struct{ ID ID }
+
+// AgentGone removes an agent, as [TaskGone] does a task.
+type AgentGone struct{ Owner Owner }
+
+// KeyGone removes a key, as [TaskGone] does a task.
+type KeyGone struct{ Session, Subject, Key string }
 
 func (TaskRow) row()    {}
 func (AgentRow) row()   {}

@@ -35,7 +35,8 @@ type Service interface {
 type Tasks interface {
 	// Start checks everything, then runs the producer's starter once and publishes
 	// the task. If ctx is cancelled before the starter ran, nothing starts and ctx's
-	// error is returned; afterwards cancelling changes nothing.
+	// error is returned; afterwards cancelling changes nothing. While a task can't be
+	// written down it is [CodeInsufficientStorage], and what had begun is taken back.
 	Start(ctx context.Context, caller Caller, req StartRequest) (Started, error)
 	// Get looks at one task and consumes nothing.
 	Get(ctx context.Context, caller Caller, id ID) (Snapshot, error)
@@ -103,7 +104,8 @@ type Attachments interface {
 	// untouched. Detaching leaves a later replacement alone.
 	AttachProducer(kind Kind, producer Producer) (detach func())
 	// OnDone hears of each end that is due as a notice, at most once per task, after
-	// every change listener has heard of the settlement.
+	// every change listener has heard of the settlement. Who heard of it just before
+	// the daemon died may hear of it again from the next one.
 	OnDone(scope Scope, listener func(Notice)) (detach func())
 	// OnChange hears of every change to a task's record.
 	OnChange(scope Scope, listener func(Change)) (detach func())

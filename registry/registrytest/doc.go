@@ -21,8 +21,12 @@
 // one start of it in the hands of the case, [Output] an exact stream in memory.
 // Other rooms may use them to drive a real registry without real processes.
 //
-// What the suite does not prove: text (a producer cuts and repairs characters),
-// bounds and defaults of waits (the caller's affair), what survives a restart.
+// A service that keeps its records plugs into [RunDurable] too, which lets its process
+// die at any moment and holds the next one against all that was told. [Journal] is the
+// journal of those cases.
+//
+// What the suites do not prove: text (a producer cuts and repairs characters), bounds
+// and defaults of waits (the caller's affair).
 // Where the contract leaves a choice, the case accepts every choice that keeps
 // the two great promises: no result is lost, and no end is announced twice or
 // not at all.
