@@ -55,7 +55,7 @@ func (h *Hub) OpenFeed(w http.ResponseWriter, r *http.Request, sessionID string,
 
 // admitFeed takes a place in the session, and makes the feed known to Close.
 func (h *Hub) admitFeed(f *Feed) error {
-	if !f.session.enter(h.cfg.MaxStreamsPerSession) {
+	if !f.session.enter(int(h.maxStreams.Load())) {
 		return ErrTooManyStreams
 	}
 	h.mu.Lock()

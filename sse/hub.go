@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	fanout "github.com/r3labs/sse/v2"
@@ -34,6 +35,8 @@ type Hub struct {
 	sweeper *time.Timer
 	// changes gathers what concerns every session.
 	changes window
+	// maxStreams bounds the streams of a session.
+	maxStreams atomic.Int64
 }
 
 // NewHub makes an open hub that keeps nothing beyond its life. With a journal its
@@ -54,6 +57,7 @@ func newHub(cfg Config) *Hub {
 		feeds:    make(map[*Feed]struct{}),
 		drained:  make(chan struct{}),
 	}
+	h.maxStreams.Store(int64(cfg.MaxStreamsPerSession))
 	h.rules = rules{size: cfg.LogSize, most: cfg.LogMax, age: cfg.LogAge, journal: cfg.Journal, kept: h.kept}
 	h.fanout = fanout.NewWithCallback(h.subscribed, h.unsubscribed)
 	h.fanout.BufferSize = 1

@@ -201,4 +201,10 @@ func TestTooManyStreams(t *testing.T) {
 	second.close()
 	h.streams(2)
 	h.connect("s", "")
+	h.SetMaxStreamsPerSession(3)
+	h.connect("s", "")
+	h.SetMaxStreamsPerSession(1)
+	require.Equal(t, 4, h.Streams(), "open ones stay")
+	refused = dial(t, h.server.Client(), h.url("s"), "")
+	require.Equal(t, http.StatusTooManyRequests, refused.resp.StatusCode)
 }

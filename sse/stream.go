@@ -145,7 +145,7 @@ func (c *stream) place() bool {
 	s.expire(time.Now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.streams)+s.feeds >= c.hub.cfg.MaxStreamsPerSession {
+	if len(s.streams)+s.feeds >= int(c.hub.maxStreams.Load()) {
 		return false
 	}
 	c.cursor = cursor{agent: c.sub.Agent}

@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"afoot/producers/output"
@@ -55,17 +57,18 @@ type Config struct {
 
 // Producer starts commands. It is safe for concurrent use.
 type Producer struct {
-	host         *proc.Host
-	closeHost    func() error // closes it once
-	shell        string
-	workdir      string
-	environ      environ
-	contextEnv   func(ctx context.Context) []string // never nil
-	runAs        *proc.User                         // nil: nobody else
-	grace, drain time.Duration
-	store        *output.Store
-	sink         *output.Sink
-	logger       *slog.Logger
+	host       *proc.Host
+	closeHost  func() error // closes it once
+	shell      string
+	workdir    string
+	environ    environ
+	contextEnv func(ctx context.Context) []string // never nil
+	runAs      *proc.User                         // nil: nobody else
+	grace      atomic.Int64                       // a time.Duration
+	drain      time.Duration
+	store      *output.Store
+	sink       *output.Sink
+	logger     *slog.Logger
 
 	mu     sync.Mutex
 	closed bool
@@ -83,7 +86,6 @@ func New(config Config) (*Producer, error) {
 		return nil, errors.New("bash needs a store and a sink")
 	}
 	p := &Producer{
-		grace:      config.Grace,
 		drain:      config.Drain,
 		environ:    scrub(config.Env),
 		contextEnv: config.ContextEnv,
@@ -96,9 +98,7 @@ func New(config Config) (*Producer, error) {
 	if p.contextEnv == nil {
 		p.contextEnv = func(context.Context) []string { return nil }
 	}
-	if p.grace == 0 {
-		p.grace = DefaultGrace
-	}
+	p.SetGrace(config.Grace)
 	if p.drain == 0 {
 		p.drain = DefaultDrain
 	}
@@ -128,6 +128,14 @@ func New(config Config) (*Producer, error) {
 // Net names how the processes of a command are found, and says why not in a better
 // way; "" for the best.
 func (p *Producer) Net() (name, reason string) { return p.host.Net(), p.host.NetReason() }
+
+// SetGrace changes what lies between SIGTERM and SIGKILL, for stops that begin later;
+// zero means [DefaultGrace].
+func (p *Producer) SetGrace(grace time.Duration) {
+	p.grace.Store(int64(cmp.Or(grace, DefaultGrace)))
+}
+
+func (p *Producer) stopGrace() time.Duration { return time.Duration(p.grace.Load()) }
 
 func findShell(shell string) (string, error) {
 	if shell == "" {

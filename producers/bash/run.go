@@ -152,7 +152,7 @@ func (r *run) stopTree(l *live) {
 	})
 	var stop sync.WaitGroup
 	stop.Go(func() {
-		l.process.Tree().Stop(r.producer.grace)
+		l.process.Tree().Stop(r.producer.stopGrace())
 		r.mark(func() {
 			l.stopping = false
 			r.boundLocked(l)

@@ -64,7 +64,7 @@ func (r *run) stopLocked(l *live, why cause) {
 	l.stopped, l.stopping = make(chan struct{}), true
 	l.setDeadlineLocked(time.Time{}) // one that runs already would end before the stop
 	go func() {
-		l.process.Stop(r.producer.grace)
+		l.process.Stop(r.producer.stopGrace())
 		r.mark(func() {
 			l.stopping = false
 			r.boundLocked(l)
@@ -87,7 +87,7 @@ func (r *run) exorcise() <-chan struct{} {
 		r.producer.again()
 		go func() {
 			defer r.producer.leave()
-			g.tree.Stop(r.producer.grace)
+			g.tree.Stop(r.producer.stopGrace())
 			r.mark(func() { r.ghosts = nil })
 			r.producer.free(r)
 			close(g.gone)

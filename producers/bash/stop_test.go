@@ -274,3 +274,14 @@ func TestA6SessionsOfTheirOwnAreStopped(t *testing.T) {
 	require.False(t, alive(task.pid(0)))
 	require.False(t, alive(task.pid(1)))
 }
+
+func TestSetGrace(t *testing.T) {
+	stand := newStand(t, func(c *Config) { c.Grace = time.Minute })
+	task := stand.run(`trap '' TERM; echo up; sleep 315; sleep 315`)
+	task.has("up\n")
+	stand.SetGrace(50 * time.Millisecond)
+	begun := time.Now()
+	require.NoError(t, task.Cancel("enough"))
+	require.Equal(t, "signal: SIGKILL", task.end().Detail)
+	require.Less(t, time.Since(begun), 10*time.Second)
+}

@@ -73,7 +73,7 @@ func (s *Service) disposeLocked(a *agent, reason string) {
 // dispose ends an owner's tasks, waits for them, removes its records, tells the
 // listeners, and only then lets its callers go.
 func (s *Service) dispose(a *agent, quiet <-chan struct{}, reason string) {
-	bound := time.NewTimer(s.teardown())
+	bound := time.NewTimer(s.bound())
 	defer bound.Stop()
 	select {
 	case <-quiet:
@@ -139,7 +139,7 @@ func (s *Service) teardown(tasks []*record, reason string, shutdown bool) {
 			s.forceFail(r, "cancel failed: "+err.Error(), shutdown)
 		}
 	}
-	bound := time.NewTimer(s.teardown())
+	bound := time.NewTimer(s.bound())
 	defer bound.Stop()
 	for _, end := range ends {
 		select {
@@ -190,7 +190,7 @@ func (s *Service) Close(ctx context.Context) error {
 }
 
 func (s *Service) shutdown(quiet <-chan struct{}) {
-	bound := time.NewTimer(s.teardown())
+	bound := time.NewTimer(s.bound())
 	defer bound.Stop()
 	select {
 	case <-quiet:

@@ -27,14 +27,16 @@ func (s *Service) SetLimits(l Limits) {
 		return
 	}
 	s.keep.over[&s.unowned.ended] = struct{}{}
-	for _, a := range s.agents {
-		s.keep.over[&a.ended] = struct{}{}
+	for _, mine := range s.sessions {
+		for _, a := range mine.agents {
+			s.keep.over[&a.ended] = struct{}{}
+		}
 	}
 	s.sweepLocked()
 }
 
-// teardown bounds the end of tasks from now on.
-func (s *Service) teardown() time.Duration {
+// bound bounds the end of tasks from now on.
+func (s *Service) bound() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cfg.TeardownTimeout
