@@ -46,27 +46,41 @@ func (s *Service) announceLocked(r *record) {
 // is written. It must be called without the lock after each emit. It may return
 // before the events were heard, when another goroutine is about it.
 func (s *Service) dispatch() {
-	for {
-		s.mu.Lock()
-		if s.events.draining || len(s.events.pending) == 0 {
-			s.mu.Unlock()
+	for more := s.dispatchBatch(); more; more = s.dispatchBatch() {
+		if s.cfg.Journal != nil {
+			// Each batch waits for the disk. Who came for one is not kept for all.
+			go func() {
+				for s.dispatchBatch() {
+				}
+			}()
 			return
 		}
-		batch := s.events.pending
-		s.events.pending, s.events.draining = nil, true
-		mark := s.rows.mark
-		s.mu.Unlock()
-		s.written(context.Background(), mark)
-		for i := range batch {
-			if !s.tell(&batch[i]) {
-				batch[i].rec = nil
-			}
-		}
-		s.mu.Lock()
-		s.heardLocked(batch)
-		s.events.draining = false
-		s.mu.Unlock()
 	}
+}
+
+// dispatchBatch gives what is pending now to the listeners, unless another goroutine
+// is about it, and reports whether more has come meanwhile.
+func (s *Service) dispatchBatch() (more bool) {
+	s.mu.Lock()
+	if s.events.draining || len(s.events.pending) == 0 {
+		s.mu.Unlock()
+		return false
+	}
+	batch := s.events.pending
+	s.events.pending, s.events.draining = nil, true
+	mark := s.rows.mark
+	s.mu.Unlock()
+	s.written(context.Background(), mark)
+	for i := range batch {
+		if !s.tell(&batch[i]) {
+			batch[i].rec = nil
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heardLocked(batch)
+	s.events.draining = false
+	return len(s.events.pending) > 0
 }
 
 // tell reports whether the listeners were told: the end of the service is silent.

@@ -23,6 +23,7 @@ func writeOrderCases() []durableCase {
 		{name: "the listeners", run: orderListeners},
 		{name: "nothing is written with a lock held", run: orderNoLock},
 		{name: "what was written costs no wait", run: orderFast},
+		{name: "no answer waits for what comes behind it", run: orderBehind},
 		{name: "a caller who leaves is let go, and the start goes on", run: orderLeaves},
 	}
 }
@@ -250,6 +251,22 @@ func orderFast(w *durableWorld) {
 	w.is.Zero(time.Since(before), "a wait for what was written")
 	w.start(alice(), Script{})
 	w.is.Equal(time.Minute, time.Since(before))
+}
+
+// orderBehind: who gives an event to the listeners is not kept for the next one.
+func orderBehind(w *durableWorld) {
+	work := w.start(alice(), Script{})
+	w.journal.Hold()
+	c := w.starting(alice(), w.request(Script{}))
+	go work.Complete("")
+	w.settled()
+	w.is.False(c.returned())
+	w.journal.Write(1)
+	w.settled()
+	w.is.True(c.returned())
+	w.notices(work, 0)
+	w.journal.Write(100)
+	w.notices(work, 1)
 }
 
 func orderLeaves(w *durableWorld) {
