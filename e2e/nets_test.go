@@ -40,19 +40,37 @@ func netName(net string) string { return strings.TrimPrefix(net, "AFOOT_NET=") }
 // made below this process's own.
 func needCgroup(t *testing.T) {
 	t.Helper()
+	if why := noCgroup(t); why != "" {
+		t.Skip(why)
+	}
+}
+
+// noCgroup says why no such group can be made; "" if one can.
+func noCgroup(t *testing.T) string {
+	t.Helper()
 	own, err := cgroupOf(os.Getpid())
 	if err != nil {
-		t.Skipf("no cgroup v2: %v", err)
+		return fmt.Sprintf("no cgroup v2: %v", err)
 	}
 	dir := filepath.Join(own, "afoot-e2e-"+hexText(6))
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Skipf("no cgroup can be made: %v", err)
+		return fmt.Sprintf("no cgroup can be made: %v", err)
 	}
 	_, err = os.Stat(filepath.Join(dir, "cgroup.kill"))
 	require.NoError(t, os.Remove(dir))
 	if err != nil {
-		t.Skipf("cgroups of this kernel can't be killed: %v", err)
+		return fmt.Sprintf("cgroups of this kernel can't be killed: %v", err)
 	}
+	return ""
+}
+
+// availableNets gives those that can be had here.
+func availableNets(t *testing.T) []string {
+	t.Helper()
+	if noCgroup(t) != "" {
+		return nets[1:]
+	}
+	return nets
 }
 
 // cgroupOf gives the directory of a process's group in the unified hierarchy.

@@ -213,8 +213,9 @@ func (w *world) kill(t *work) {
 
 // second is the second stream in a read.
 type second struct {
-	Text string `json:"text"`
-	EOF  bool   `json:"eof"`
+	Text   string `json:"text"`
+	Offset int64  `json:"offset"`
+	EOF    bool   `json:"eof"`
 }
 
 // read is a consuming one and says whether it was the last.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -36,11 +37,21 @@ func (e event) notice(t *testing.T) notice {
 // number gives epoch and number of the event's id.
 func (e event) number(t *testing.T) (epoch string, n uint64) {
 	t.Helper()
-	i := strings.LastIndexByte(e.id, '-')
-	require.Positive(t, i, "event id %q", e.id)
-	n, err := strconv.ParseUint(e.id[i+1:], 10, 64)
-	require.NoError(t, err, "event id %q", e.id)
-	return e.id[:i], n
+	epoch, n, err := place(e.id)
+	require.NoError(t, err)
+	return epoch, n
+}
+
+// place reads the id of an event.
+func place(id string) (epoch string, n uint64, err error) {
+	i := strings.LastIndexByte(id, '-')
+	if i <= 0 {
+		return "", 0, fmt.Errorf("event id %q", id)
+	}
+	if n, err = strconv.ParseUint(id[i+1:], 10, 64); err != nil {
+		return "", 0, fmt.Errorf("event id %q: %w", id, err)
+	}
+	return id[:i], n, nil
 }
 
 // stream is an open subscription. A goroutine reads it until it ends or is cut.
@@ -73,27 +84,44 @@ func (c *client) trySubscribe(t *testing.T, query, lastEventID string) (*stream,
 // tryStream is trySubscribe for any stream.
 func (c *client) tryStream(t *testing.T, path, lastEventID string) (*stream, *answer) {
 	t.Helper()
+	s, a, err := c.listen(path, lastEventID)
+	require.NoError(t, err)
+	if a != nil {
+		return nil, a
+	}
+	require.True(t, strings.HasPrefix(s.header.Get("Content-Type"), "text/event-stream"), "%v", s.header)
+	t.Cleanup(s.cut)
+	return s, nil
+}
+
+// listen opens a stream from any goroutine, and gives the refusal if that is the
+// answer. The caller cuts the stream.
+func (c *client) listen(path, lastEventID string) (*stream, *answer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	req, err := c.request(ctx, http.MethodGet, path, nil, "Last-Event-ID: "+lastEventID)
-	require.NoError(t, err)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
 	res, err := c.http.Do(req)
-	require.NoError(t, err)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
 	if res.StatusCode != http.StatusOK {
 		defer cancel()
 		defer func() { _ = res.Body.Close() }()
 		body := make([]byte, 4096)
 		n, _ := res.Body.Read(body)
-		return nil, &answer{status: res.StatusCode, header: res.Header, body: body[:n]}
+		return nil, &answer{status: res.StatusCode, header: res.Header, body: body[:n]}, nil
 	}
-	require.True(t, strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"), "%v", res.Header)
 	s := &stream{header: res.Header, cancel: cancel, ended: make(chan struct{})}
 	go func() {
 		defer close(s.ended)
 		defer func() { _ = res.Body.Close() }()
 		s.pump(bufio.NewReader(res.Body))
 	}()
-	t.Cleanup(s.cut)
-	return s, nil
+	return s, nil, nil
 }
 
 // pump dispatches events as the standard says; an event without its blank line is

@@ -1,0 +1,600 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+)
+
+// errOver is the end of a life: whatever was asked has no answer.
+var errOver = errors.New("the daemon is gone")
+
+// party is one session: what it does, and what it was told. One goroutine at a time
+// uses it.
+type party struct {
+	w    *crasher
+	c    *client
+	name string
+	r    *rand.Rand
+
+	tasks  []*fact
+	lost   []*fact // started, without an answer
+	agents []*owner
+	opened []string // labels of agents that were opened without an answer
+	ear
+}
+
+// owner is an agent.
+type owner struct {
+	id, label string
+	gone      bool // an answer said so
+	may       bool // it was asked for
+}
+
+// fact is what is known of one task.
+type fact struct {
+	script outcome
+	id     string
+	key    string // "": none
+	label  string
+	agent  *owner // nil: the session's default one
+	body   map[string]any
+	life   int // in which it was started
+
+	end      *snapshot
+	asked    bool // a kill was sent
+	killed   bool // and answered before the end: nobody hears of it
+	may      bool // a look that consumes was sent: it may be reported
+	reported int  // since which connection it is known to be so; 0: not known
+	cursor   int64
+	next     int64   // where it is if the last answer counted
+	said     []piece // by reads
+	errs     []piece // of the second stream
+	gone     bool    // an answer said so
+	purging  bool    // it was asked for
+	touched  bool    // in this life
+}
+
+// piece is output that a read gave.
+type piece struct {
+	at   int64
+	text string
+}
+
+// outcome is a kind of command, and how it ends by itself.
+type outcome struct {
+	name, text   string
+	code         int
+	ends         bool
+	stdin, split bool
+	nets         string // "": all
+}
+
+// M is the length of a sleep that marks the life, L the label.
+var fates = []outcome{
+	{name: "short", text: `echo L; exit 3`, code: 3, ends: true},
+	{name: "soon", text: `echo L; sleep 0.05; echo end; exit 4`, code: 4, ends: true},
+	{name: "much", text: `seq 1 30000; exit 1`, code: 1, ends: true},
+	{name: "split", text: `echo L; echo L >&2; sleep 0.02; echo end; echo end >&2; exit 2`, code: 2, ends: true, split: true},
+	{name: "leaves", text: `sleep M >/dev/null 2>&1 & echo L`, ends: true},
+	{name: "long", text: `echo L; sleep M`},
+	{name: "printing", text: `for ((i=0;;i++)); do echo "L $i"; sleep 0.02; done`},
+	{name: "deaf", text: `trap "" TERM; echo L; sleep M; sleep M; sleep M`},
+	{name: "tree", text: `(sleep M & sleep M) | cat & echo L; wait`},
+	{name: "sessions", text: `setsid sleep M & setsid bash -c 'trap "" TERM; sleep M; sleep M' & echo L; wait`},
+	{name: "naked", text: `env -i setsid -f setsid -f sleep M; echo L; sleep M`, nets: "cgroup"},
+	{name: "input", text: `exec cat`, stdin: true},
+	{name: "both", text: `for ((i=0;;i++)); do echo "L $i"; echo "L $i" >&2; sleep 0.03; done`, split: true},
+}
+
+// call makes a call. An answer that came whole counts; none is the end of a life, if
+// that is due.
+func (p *party) call(c *client, method, path string, body any, headers ...string) (*answer, error) {
+	a, err := c.call(p.w.t.Context(), method, path, body, headers...)
+	if err != nil {
+		if p.w.dying.Load() {
+			return nil, errOver
+		}
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if a.status == http.StatusServiceUnavailable && p.w.dying.Load() {
+		return nil, errOver
+	}
+	p.w.answered()
+	return a, nil
+}
+
+// expect decodes an answer, which must have one of the codes.
+func expect(a *answer, v any, codes ...int) error {
+	for _, code := range codes {
+		if a.status != code {
+			continue
+		}
+		if v == nil {
+			return nil
+		}
+		return json.Unmarshal(a.body, v)
+	}
+	return fmt.Errorf("not one of %v: %s", codes, a)
+}
+
+// act does at random what sessions do, until the daemon is gone.
+func (p *party) act() error {
+	p.r = rand.New(rand.NewPCG(p.w.seed, uint64(p.w.life)<<8|uint64(p.name[len(p.name)-1])))
+	for {
+		if err := p.step(); errors.Is(err, errOver) {
+			return nil
+		} else if err != nil {
+			p.w.end()
+			return err
+		}
+	}
+}
+
+func (p *party) step() error {
+	if len(p.tasks) == 0 {
+		return p.start()
+	}
+	f := p.pick()
+	switch n := p.r.IntN(100); {
+	case n < 22:
+		return p.start()
+	case n < 32:
+		return p.look(f, false)
+	case n < 40:
+		return p.look(f, true)
+	case n < 52:
+		return p.consume(f, "")
+	case n < 58:
+		return p.consume(f, fmt.Sprintf("&wait=true&timeout_ms=%d", 1+p.r.IntN(60)))
+	case n < 68:
+		return p.acknowledge(f)
+	case n < 76:
+		return p.kill(f)
+	case n < 80:
+		return p.get(f)
+	case n < 84:
+		return p.replay(f)
+	case n < 87:
+		return p.input(f)
+	case n < 89:
+		return p.purge(f)
+	case n < 92:
+		return p.open()
+	case n < 94:
+		return p.dispose()
+	case n < 97:
+		return p.cutAndResume()
+	default:
+		_, err := p.list()
+		return err
+	}
+}
+
+// pick prefers the young.
+func (p *party) pick() *fact {
+	n := len(p.tasks)
+	if p.r.IntN(4) > 0 && n > 12 {
+		return p.tasks[n-1-p.r.IntN(12)]
+	}
+	return p.tasks[p.r.IntN(n)]
+}
+
+// living gives agents that nobody asked to end; nil among them is the default one.
+func (p *party) living() []*owner {
+	all := []*owner{nil}
+	for _, o := range p.agents {
+		if !o.may {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+func (p *party) acting(o *owner) *client {
+	if o == nil {
+		return p.c
+	}
+	return p.c.acting(o.id)
+}
+
+func (p *party) start() error {
+	s := fates[p.r.IntN(len(fates))]
+	if s.nets != "" && s.nets != p.w.net {
+		s = fates[0]
+	}
+	if s.name == "sessions" && p.w.net == "group" {
+		s = fates[0]
+	}
+	agents := p.living()
+	f := &fact{
+		script: s, label: fmt.Sprintf("%s %s %s", s.name, p.name, hexText(6)), agent: agents[p.r.IntN(len(agents))],
+		life: p.w.life, touched: true,
+	}
+	f.body = startBody(strings.NewReplacer(" M", " "+p.w.length, "L", f.label).Replace(s.text), fields{"label": f.label})
+	if s.stdin {
+		f.body["stdin"] = "open"
+	}
+	if s.split {
+		f.body["streams"] = "split"
+	}
+	if p.r.IntN(4) > 0 {
+		f.key = "key " + hexText(8)
+	}
+	return p.started(f, s.ends && p.r.IntN(3) == 0)
+}
+
+// started sends the start of a fact, with its end in the same answer or not.
+func (p *party) started(f *fact, collect bool) error {
+	floor := p.w.floor("bash")
+	path := "/tasks"
+	if collect {
+		path += "?wait=true&timeout_ms=200"
+		f.may = true
+	}
+	p.lost = append(p.lost, f)
+	a, err := p.call(p.acting(f.agent), http.MethodPost, path, f.body, "Idempotency-Key: "+f.key)
+	if err != nil {
+		return err
+	}
+	p.lost = p.lost[:len(p.lost)-1]
+	if a.status == http.StatusTooManyRequests {
+		return nil
+	}
+	var o output
+	if collect {
+		err = expect(a, &o, http.StatusCreated)
+	} else {
+		err = expect(a, &o.Snapshot, http.StatusCreated)
+	}
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	f.id = o.Snapshot.ID
+	if err := p.w.fresh(f.id, floor); err != nil {
+		return err
+	}
+	p.tasks = append(p.tasks, f)
+	if !collect {
+		return p.see(f, o.Snapshot)
+	}
+	return p.took(f, o)
+}
+
+// took notes a read that consumes.
+func (p *party) took(f *fact, o output) error {
+	if o.Offset != f.cursor && o.Offset != f.next {
+		return fmt.Errorf("%s %s: a read begins at %d, and the cursor was at %d or %d", f.id, f.label, o.Offset, f.cursor, f.next)
+	}
+	f.cursor, f.next = o.Offset, o.NextOffset
+	f.said = append(f.said, piece{o.Offset, o.Text})
+	return p.seeIn(f, o.Snapshot)
+}
+
+// look reads by offset, which changes nothing.
+func (p *party) look(f *fact, wait bool) error {
+	at := int64(0)
+	if n := len(f.said); n > 0 && p.r.IntN(2) == 0 {
+		last := f.said[n-1]
+		at = last.at + int64(p.r.IntN(len(last.text)+1))
+	}
+	query := fmt.Sprintf("?offset=%d&limit_bytes=%d", at, 1+p.r.IntN(100000))
+	if wait {
+		query += fmt.Sprintf("&wait=true&timeout_ms=%d", 1+p.r.IntN(60))
+	}
+	a, err := p.call(p.c, http.MethodGet, "/tasks/"+f.id+"/output"+query, nil)
+	if err != nil {
+		return err
+	}
+	if f.gone {
+		return expect(a, nil, http.StatusGone)
+	}
+	var o output
+	if err := expect(a, &o, http.StatusOK); err != nil {
+		return fmt.Errorf("%s: look: %w", f.label, err)
+	}
+	f.touched = true
+	f.said = append(f.said, piece{o.Offset, o.Text})
+	return p.seeIn(f, o.Snapshot)
+}
+
+// consume is a read that the daemon counts when it wrote the answer.
+func (p *party) consume(f *fact, query string) error {
+	if !f.gone {
+		f.may = true
+	}
+	var o struct {
+		output
+		Stderr *second `json:"stderr"`
+	}
+	a, err := p.call(p.c, http.MethodGet, fmt.Sprintf("/tasks/%s/output?limit_bytes=%d%s", f.id, 1+p.r.IntN(1000), query), nil)
+	if err != nil {
+		return err
+	}
+	if f.gone {
+		return expect(a, nil, http.StatusGone)
+	}
+	if err := expect(a, &o, http.StatusOK); err != nil {
+		return fmt.Errorf("%s: read: %w", f.label, err)
+	}
+	f.touched = true
+	if o.Stderr != nil {
+		f.errs = append(f.errs, piece{o.Stderr.Offset, o.Stderr.Text})
+	}
+	return p.took(f, o.output)
+}
+
+// acknowledge is a read that counts when its reader says so; sometimes it doesn't.
+func (p *party) acknowledge(f *fact) error {
+	a, err := p.call(p.c, http.MethodGet, fmt.Sprintf("/tasks/%s/output?limit_bytes=%d", f.id, 1+p.r.IntN(1000)), nil, "Afoot-Ack: explicit")
+	if err != nil {
+		return err
+	}
+	if f.gone {
+		return expect(a, nil, http.StatusGone)
+	}
+	var o output
+	if err := expect(a, &o, http.StatusOK); err != nil {
+		return fmt.Errorf("%s: read to be acknowledged: %w", f.label, err)
+	}
+	f.touched = true
+	if err := p.took(f, o); err != nil {
+		return err
+	}
+	f.next = f.cursor
+	if p.r.IntN(6) == 0 {
+		return nil
+	}
+	f.may, f.next = true, o.NextOffset
+	a, err = p.call(p.c, http.MethodPost, "/tasks/"+f.id+"/ack", fields{"nextOffset": o.NextOffset})
+	if err != nil {
+		return err
+	}
+	if err := expect(a, nil, http.StatusNoContent); err != nil {
+		return fmt.Errorf("%s: ack: %w", f.label, err)
+	}
+	f.cursor = f.next
+	if o.Snapshot.Reported {
+		p.known(f)
+	}
+	return nil
+}
+
+func (p *party) kill(f *fact) error {
+	if p.r.IntN(3) > 0 && f.end != nil {
+		return nil
+	}
+	if !f.gone {
+		f.asked = true
+	}
+	a, err := p.call(p.c, http.MethodDelete, "/tasks/"+f.id, nil)
+	if err != nil {
+		return err
+	}
+	if f.gone {
+		return expect(a, nil, http.StatusGone)
+	}
+	var k killed
+	if err := expect(a, &k, http.StatusOK, http.StatusAccepted); err != nil {
+		return fmt.Errorf("%s: kill: %w", f.label, err)
+	}
+	f.touched = true
+	f.killed = f.killed || k.Outcome == "requested"
+	if !k.Snapshot.Reported {
+		return fmt.Errorf("%s: a kill reports: %s", f.label, a)
+	}
+	p.known(f)
+	return p.see(f, k.Snapshot)
+}
+
+func (p *party) get(f *fact) error {
+	a, err := p.call(p.c, http.MethodGet, "/tasks/"+f.id, nil)
+	if err != nil {
+		return err
+	}
+	if f.gone {
+		return expect(a, nil, http.StatusGone)
+	}
+	var s snapshot
+	if err := expect(a, &s, http.StatusOK); err != nil {
+		return fmt.Errorf("%s: get: %w", f.label, err)
+	}
+	return p.see(f, s)
+}
+
+// replay sends a start again that was answered, in this life or an earlier one.
+func (p *party) replay(f *fact) error {
+	if f.key == "" || f.gone || f.agent != nil && f.agent.may {
+		return nil
+	}
+	a, err := p.call(p.acting(f.agent), http.MethodPost, "/tasks", f.body, "Idempotency-Key: "+f.key)
+	if err != nil {
+		return err
+	}
+	var s snapshot
+	if err := expect(a, &s, http.StatusOK); err != nil {
+		return fmt.Errorf("%s: a start is sent again: %w", f.label, err)
+	}
+	if s.ID != f.id || a.header.Get("Idempotency-Replayed") != "true" {
+		return fmt.Errorf("the start of %s is answered by %s: %s", f.id, s.ID, a)
+	}
+	return p.see(f, s)
+}
+
+func (p *party) input(f *fact) error {
+	if f.gone || !f.script.stdin {
+		return nil
+	}
+	a, err := p.call(p.c, http.MethodPost, "/tasks/"+f.id+"/input", fields{"data": hexText(p.r.IntN(30)) + "\n"})
+	if err != nil {
+		return err
+	}
+	return expect(a, nil, http.StatusOK, http.StatusConflict)
+}
+
+func (p *party) purge(f *fact) error {
+	if f.gone || f.end == nil {
+		return nil
+	}
+	f.purging, f.touched = true, true
+	a, err := p.call(p.c, http.MethodDelete, "/tasks/"+f.id+"?purge=true", nil)
+	if err != nil {
+		return err
+	}
+	f.gone = true
+	return expect(a, nil, http.StatusNoContent)
+}
+
+func (p *party) open() error {
+	if len(p.living()) > 3 {
+		return nil
+	}
+	floor, label := p.w.floor("agent"), "agent "+hexText(6)
+	p.opened = append(p.opened, label)
+	a, err := p.call(p.c, http.MethodPost, "/agents", fields{"label": label})
+	if err != nil {
+		return err
+	}
+	p.opened = p.opened[:len(p.opened)-1]
+	var made struct{ ID string }
+	if err := expect(a, &made, http.StatusCreated); err != nil {
+		return err
+	}
+	p.agents = append(p.agents, &owner{id: made.ID, label: label})
+	return p.w.fresh(made.ID, floor)
+}
+
+func (p *party) dispose() error {
+	all := p.living()
+	o := all[p.r.IntN(len(all))]
+	if o == nil {
+		return nil
+	}
+	return p.disposed(o)
+}
+
+// disposed asks for the end of an agent, and notes it.
+func (p *party) disposed(o *owner) error {
+	o.may = true
+	a, err := p.call(p.c, http.MethodDelete, "/agents/"+o.id, nil)
+	if err != nil {
+		return err
+	}
+	o.gone = true
+	for _, f := range p.tasks {
+		if f.agent == o {
+			f.gone = true
+		}
+	}
+	return expect(a, nil, http.StatusNoContent, http.StatusGone)
+}
+
+// list looks at everything, and gives it by id.
+func (p *party) list() (map[string]snapshot, error) {
+	all := map[string]snapshot{}
+	after := ""
+	for {
+		a, err := p.call(p.c, http.MethodGet, "/tasks?limit=1000"+after, nil)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Tasks []snapshot
+			Next  string
+		}
+		if err := expect(a, &page, http.StatusOK); err != nil {
+			return nil, err
+		}
+		for _, s := range page.Tasks {
+			all[s.ID] = s
+		}
+		if page.Next == "" {
+			break
+		}
+		after = "&after=" + page.Next
+	}
+	for _, f := range p.tasks {
+		s, found := all[f.id]
+		switch {
+		case !found && !f.gone && !f.purging && (f.agent == nil || !f.agent.may):
+			return nil, fmt.Errorf("%s %s is not in the list", f.id, f.label)
+		case !found:
+		case f.gone:
+			return nil, fmt.Errorf("%s %s is gone, and in the list", f.id, f.label)
+		default:
+			if err := p.see(f, s); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// known notes that an answer said for good that a task is reported.
+func (p *party) known(f *fact) {
+	if f.reported == 0 {
+		f.reported = p.connection
+	}
+}
+
+// see compares what an answer tells with what is known.
+func (p *party) see(f *fact, s snapshot) error {
+	if f.reported > 0 && !s.Reported {
+		return fmt.Errorf("%s %s is not reported any more", f.id, f.label)
+	}
+	if s.Reported {
+		if !f.may && !f.asked && !(f.agent != nil && f.agent.may) {
+			return fmt.Errorf("%s %s is reported, and nobody was told", f.id, f.label)
+		}
+		p.known(f)
+	}
+	return p.seeIn(f, s)
+}
+
+// seeIn is see for answers that already show the state which they bring about.
+func (p *party) seeIn(f *fact, s snapshot) error {
+	agent := "default"
+	if f.agent != nil {
+		agent = f.agent.id
+	}
+	if s.ID != f.id || s.Label != f.label || s.OwnerSession != p.name || s.Agent != agent {
+		return fmt.Errorf("%s %s of %s is now %+v", f.id, f.label, agent, s)
+	}
+	if s.DroppedBytes != 0 {
+		return fmt.Errorf("%s %s has lost %d bytes", f.id, f.label, s.DroppedBytes)
+	}
+	if f.end != nil {
+		if !f.end.same(s) {
+			return fmt.Errorf("%s %s ended as %+v and has now ended as %+v", f.id, f.label, *f.end, s)
+		}
+		return nil
+	}
+	if !s.terminal() {
+		if f.life != p.w.life {
+			return fmt.Errorf("%s %s is said to be %s and is of an earlier life", f.id, f.label, s.Status)
+		}
+		return nil
+	}
+	if !p.plausible(f, s) {
+		return fmt.Errorf("%s %s of life %d ended as %+v: that is not true", f.id, f.label, f.life, s)
+	}
+	f.end, f.touched = &s, true
+	return nil
+}
+
+// plausible says whether a task can have ended like that.
+func (p *party) plausible(f *fact, s snapshot) bool {
+	byItself := f.script.ends && s.Status == "completed" && s.exitCode() == f.script.code &&
+		strings.HasPrefix(s.Detail, fmt.Sprintf("exit code: %d", f.script.code))
+	earlier := f.life != p.w.life
+	switch s.Detail {
+	case lostDetail:
+		return earlier && s.Status == "failed" && len(s.Result) == 0
+	case "daemon shut down":
+		return s.Status == "killed" && p.w.inOrder[f.life]
+	}
+	return byItself || s.Status == "killed" && (f.asked || f.agent != nil && f.agent.may)
+}
