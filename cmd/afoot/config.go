@@ -57,6 +57,7 @@ type Config struct {
 
 	LogLevel  slog.Level `split_words:"true" default:"info" desc:"debug, info, warn or error"`
 	LogFormat LogFormat  `split_words:"true" default:"text" desc:"text or json, on standard error"`
+	PprofAddr Address    `split_words:"true" desc:"loopback host:port where the profiles of Go's runtime are served to everybody on this machine, tasks too, without a token. Default: nowhere"`
 	EnvFile   string     `split_words:"true" desc:"file with AFOOT_ variables, one NAME=value a line; the environment wins"`
 
 	Session string `split_words:"true" desc:"the session that commands act for, else local. Set for every task"`

@@ -45,6 +45,9 @@ func (c *Config) checkServe() error {
 	if c.RunAs.User != nil && os.Geteuid() != 0 {
 		return fmt.Errorf("%s_RUN_AS needs a daemon that runs as root, and this one runs as user %d", envPrefix, os.Geteuid())
 	}
+	if addr := c.PprofAddr; addr != (Address{}) && (addr.Network != "tcp" || !addr.Local()) {
+		return fmt.Errorf("%s_PPROF_ADDR=%s must be a loopback address such as 127.0.0.1:6060: what is served there needs no token", envPrefix, addr)
+	}
 	return c.checkListen()
 }
 

@@ -27,9 +27,10 @@ func (h *house) openJournal(ctx context.Context) (err error) {
 	}
 	if !h.cfg.inMemory() {
 		h.journal, err = journal.Open(journal.Config{
-			Path:   journalPath(h.state.dir),
-			Full:   h.cfg.Sync == SyncFull,
-			Logger: h.log,
+			Path:    journalPath(h.state.dir),
+			Full:    h.cfg.Sync == SyncFull,
+			Logger:  h.log,
+			Observe: h.meters.committed,
 		})
 		if err != nil {
 			return err

@@ -88,6 +88,11 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 	if err != nil {
 		return errors.Join(err, h.quiet(ctx), h.close())
 	}
+	profiles, err := openProfiles(ctx, cfg.PprofAddr, log)
+	if err != nil {
+		return errors.Join(err, listener.Close(), h.quiet(ctx), h.close())
+	}
+	defer func() { err = errors.Join(err, profiles.close()) }()
 	d := &daemon{cfg: cfg, log: log, house: h, listener: listener}
 	return d.run(ctx, signals, func() error { return a.welcome(d, link) })
 }

@@ -35,6 +35,8 @@ type house struct {
 	cfg       *Config
 	log       *slog.Logger
 	state     *state
+	tracing   *tracing // nil: nothing is traced
+	meters    *meters
 	journal   *journal.Journal // nil in memory
 	authority *auth.Authority
 	hub       *sse.Hub
@@ -53,7 +55,7 @@ type house struct {
 
 // buildHouse makes the rooms from the ground up. On error nothing stays behind.
 func buildHouse(ctx context.Context, cfg *Config, at *state, log *slog.Logger) (h *house, err error) {
-	h = &house{cfg: cfg, log: log, state: at}
+	h = &house{cfg: cfg, log: log, state: at, meters: newMeters()}
 	defer func() {
 		if err != nil {
 			if h.bash != nil {
@@ -64,6 +66,9 @@ func buildHouse(ctx context.Context, cfg *Config, at *state, log *slog.Logger) (
 			h = nil
 		}
 	}()
+	if h.tracing, err = openTracing(ctx, cfg, log); err != nil {
+		return h, err
+	}
 	if err := h.openKeys(cfg, log); err != nil {
 		return h, err
 	}
@@ -77,7 +82,7 @@ func buildHouse(ctx context.Context, cfg *Config, at *state, log *slog.Logger) (
 		return h, err
 	}
 	h.service = inmem.New(inmem.Config{
-		Journal:             h.rows(),
+		Journal:             h.tracing.rows(h.rows()),
 		MaxTasksPerOwner:    int(cfg.MaxTasksPerOwner),
 		MaxTasks:            int(cfg.MaxTasks),
 		MaxAgentsPerSession: int(cfg.MaxAgentsPerSession),
@@ -88,7 +93,10 @@ func buildHouse(ctx context.Context, cfg *Config, at *state, log *slog.Logger) (
 		Logger:              log,
 	})
 	h.service.AttachController("api", registry.AllOwners())
-	h.service.AttachProducer(bash.Kind, h.bash)
+	h.service.AttachProducer(bash.Kind, h.tracing.bash(h.bash))
+	if err := h.meter(); err != nil {
+		return h, err
+	}
 	version := buildVersion()
 	h.api, err = api.New(api.Config{
 		Service:      h.service,
@@ -98,7 +106,9 @@ func buildHouse(ctx context.Context, cfg *Config, at *state, log *slog.Logger) (
 		Page:         web.Handler(),
 		Version:      api.VersionInfo{Version: version.Version, Commit: version.Commit, Date: version.Date, Go: version.Go, Net: h.net},
 		Logger:       log,
+		Metrics:      h.meters.Registry,
 		Counts:       h.service.Counts,
+		Tracer:       h.tracing.of(),
 		Ready:        h.ready,
 		WaitDefault:  cfg.WaitDefault,
 		WaitMax:      cfg.WaitMax,
@@ -171,14 +181,15 @@ func (h *house) openProducers(cfg *Config, log *slog.Logger) error {
 		return err
 	}
 	h.bash, err = bash.New(bash.Config{
-		Workdir: cfg.Workdir,
-		Net:     string(cfg.Net),
-		RunAs:   cfg.RunAs.User,
-		Env:     cfg.Environ,
-		Grace:   cfg.KillGrace,
-		Store:   h.store,
-		Sink:    h.sink,
-		Logger:  log,
+		Workdir:    cfg.Workdir,
+		Net:        string(cfg.Net),
+		RunAs:      cfg.RunAs.User,
+		Env:        cfg.Environ,
+		ContextEnv: h.tracing.env(),
+		Grace:      cfg.KillGrace,
+		Store:      h.store,
+		Sink:       h.sink,
+		Logger:     log,
 	})
 	if err != nil {
 		return err
@@ -257,6 +268,7 @@ func (h *house) close() error {
 		errs = append(errs, h.authority.Close())
 	}
 	errs = append(errs, h.closeJournal())
+	h.tracing.close(h.log)
 	if h.guard != nil {
 		inOrder := h.stopped.Load()
 		h.guard.close(inOrder)
