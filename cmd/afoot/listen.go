@@ -63,8 +63,8 @@ func removeStaleSocket(ctx context.Context, path string) error {
 
 // boundAddr is the address with the port that was really bound.
 func (d *daemon) boundAddr() string {
-	if d.cfg.Addr.Network == "unix" {
-		return d.cfg.Addr.String()
+	if d.cfg().Addr.Network == "unix" {
+		return d.cfg().Addr.String()
 	}
 	return d.listener.Addr().String()
 }
@@ -72,7 +72,7 @@ func (d *daemon) boundAddr() string {
 // url is where a program on this machine finds the daemon.
 func (d *daemon) url() string {
 	scheme := "http://"
-	if d.cfg.TLSCert != "" {
+	if d.cfg().TLSCert != "" {
 		scheme = "https://"
 	}
 	tcp, ok := d.listener.Addr().(*net.TCPAddr)
@@ -82,7 +82,7 @@ func (d *daemon) url() string {
 	host := tcp.IP.String()
 	if tcp.IP.IsUnspecified() {
 		host = "127.0.0.1" // a listener for all of IPv6 takes IPv4 too
-		if strings.HasPrefix(d.cfg.Addr.Address, "[") {
+		if strings.HasPrefix(d.cfg().Addr.Address, "[") {
 			host = "::1"
 		}
 	}

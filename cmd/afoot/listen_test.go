@@ -42,13 +42,13 @@ func TestURLOfTheDaemon(t *testing.T) {
 		":0":          "http://127.0.0.1:",
 		"[::]:0":      "http://[::1]:",
 	} {
-		d := &daemon{cfg: &Config{Addr: Address{Network: "tcp", Address: addr}}}
-		var err error
-		d.listener, err = listen(t.Context(), d.cfg.Addr)
+		at := Address{Network: "tcp", Address: addr}
+		listener, err := listen(t.Context(), at)
 		if err != nil && addr == "[::]:0" {
 			continue // no IPv6 here
 		}
 		require.NoError(t, err)
+		d := newDaemon(&Config{Addr: at}, nil, nil, listener)
 		require.Regexp(t, `^`+regexp.QuoteMeta(want)+`\d+$`, d.url(), addr)
 		require.NoError(t, d.listener.Close())
 	}

@@ -9,8 +9,10 @@ import (
 const keySignal = "signal"
 
 // newLogger writes to standard error as the configuration says.
-func newLogger(cfg *Config, out io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: cfg.LogLevel}
+// The level may change later.
+func newLogger(cfg *Config, out io.Writer, level *slog.LevelVar) *slog.Logger {
+	level.Set(cfg.LogLevel)
+	options := &slog.HandlerOptions{Level: level}
 	if cfg.LogFormat == LogJSON {
 		return slog.New(slog.NewJSONHandler(out, options))
 	}

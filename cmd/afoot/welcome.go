@@ -19,17 +19,17 @@ func (a *app) welcome(d *daemon, link bool) error {
 	}
 	curl := "curl -s"
 	switch {
-	case d.cfg.Addr.Network == "unix":
-		curl += " --unix-socket " + shellQuote(d.cfg.Addr.Address)
-	case d.cfg.TLSCert != "":
-		curl += " --cacert " + shellQuote(d.cfg.TLSCert)
+	case d.cfg().Addr.Network == "unix":
+		curl += " --unix-socket " + shellQuote(d.cfg().Addr.Address)
+	case d.cfg().TLSCert != "":
+		curl += " --cacert " + shellQuote(d.cfg().TLSCert)
 	}
 	place := d.url()
-	if d.cfg.Addr.Network == "unix" {
+	if d.cfg().Addr.Network == "unix" {
 		place = d.boundAddr()
 	}
 	fmt.Fprintf(a.stdout, "afoot listens on %s\n", place)
-	if d.cfg.secretFile() == "" {
+	if d.cfg().secretFile() == "" {
 		fmt.Fprintf(a.stdout, "  a token:  none can be made by a command: the secret is in memory alone (%s_JWT_SECRET_FILE names one that is not)\n", envPrefix)
 	} else {
 		fmt.Fprintf(a.stdout, "  a token:  export TOKEN=$(%s token --session local)\n", shellQuote(self))

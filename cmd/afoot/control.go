@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// controlName is the socket in the state directory by which commands of the daemon's
+// own user ask for what is never done over HTTP.
+const controlName = "control"
+
+// What can be asked for.
+const (
+	controlReload = "reload"
+	controlBackup = "backup"
+)
+
+// controlPatience bounds the reading of a question and the writing of an answer.
+const controlPatience = 5 * time.Second
+
+// longestSocketPath is what a socket's address takes on every system.
+const longestSocketPath = 100
+
+// order is one question, a line of JSON.
+type order struct {
+	Do   string `json:"do"`
+	File string `json:"file,omitempty"`
+}
+
+// verdict is its answer.
+type verdict struct {
+	// Error says why nothing was done.
+	Error string `json:"error,omitempty"`
+	// Lines say what was done, for people.
+	Lines []string `json:"lines,omitempty"`
+}
+
+// control answers orders, one connection each.
+type control struct {
+	listener net.Listener
+	obey     func(ctx context.Context, o order) verdict
+	cancel   context.CancelFunc
+	work     sync.WaitGroup
+}
+
+// openControl listens in the state directory; the caller holds its lock, so that a
+// socket that is there has no owner.
+func openControl(dir string, obey func(context.Context, order) verdict) (*control, error) {
+	path, done, err := socketPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := os.Remove(filepath.Join(dir, controlName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	listener.(*net.UnixListener).SetUnlinkOnClose(false) //nolint:forcetypeassert // of a network of that name
+	if err := os.Chmod(filepath.Join(dir, controlName), 0o600); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &control{listener: listener, obey: obey, cancel: cancel}
+	c.work.Go(func() { c.accept(ctx) })
+	return c, nil
+}
+
+// socketPath gives an address that is short enough; done gives back what it needs.
+func socketPath(dir string) (path string, done func(), err error) {
+	path = filepath.Join(dir, controlName)
+	if len(path) <= longestSocketPath {
+		return path, func() {}, nil
+	}
+	at, err := os.Open(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), controlName), func() { _ = at.Close() }, nil
+}
+
+func (c *control) accept(ctx context.Context) {
+	for {
+		conn, err := c.listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			time.Sleep(10 * time.Millisecond) // out of descriptors, perhaps
+			continue
+		}
+		c.work.Go(func() {
+			defer func() { _ = conn.Close() }()
+			c.serve(ctx, conn)
+		})
+	}
+}
+
+func (c *control) serve(ctx context.Context, conn net.Conn) {
+	_ = conn.SetReadDeadline(time.Now().Add(controlPatience))
+	var answer verdict
+	if err := ownPeer(conn); err != nil {
+		answer.Error = err.Error()
+	} else {
+		line, err := bufio.NewReaderSize(conn, 16<<10).ReadSlice('\n')
+		var o order
+		if err == nil {
+			err = json.Unmarshal(line, &o)
+		}
+		if err != nil {
+			return
+		}
+		answer = c.obey(ctx, o)
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(controlPatience))
+	_, _ = conn.Write(append(text, '\n')) // who has left does not hear it
+}
+
+// ownPeer refuses everybody but the daemon's own user, and root.
+func ownPeer(conn net.Conn) error {
+	uid, err := peerUser(conn)
+	if err != nil {
+		return fmt.Errorf("who asks is not known: %w", err)
+	}
+	if uid != os.Geteuid() && uid != 0 {
+		return errors.New("only the daemon's own user may ask for that")
+	}
+	return nil
+}
+
+// close ends what is under way and waits for it.
+func (c *control) close() error {
+	err := c.listener.Close()
+	c.cancel()
+	c.work.Wait()
+	return err
+}
+
+// ask gives an order to the daemon that runs with a state directory; fs.ErrNotExist
+// says that none does.
+func ask(ctx context.Context, dir string, o order) (verdict, error) {
+	path, done, err := socketPath(dir)
+	if err != nil {
+		return verdict{}, err
+	}
+	defer done()
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
+		return verdict{}, fs.ErrNotExist
+	}
+	if err != nil {
+		return verdict{}, fmt.Errorf("control socket: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	text, err := json.Marshal(o)
+	if err != nil {
+		return verdict{}, err
+	}
+	if _, err := conn.Write(append(text, '\n')); err != nil {
+		return verdict{}, fmt.Errorf("control socket: %w", err)
+	}
+	var answer verdict
+	if err := json.NewDecoder(conn).Decode(&answer); err != nil {
+		return verdict{}, fmt.Errorf("the daemon did not answer: %w", err)
+	}
+	if answer.Error != "" {
+		return verdict{}, errors.New(answer.Error)
+	}
+	return answer, nil
+}
