@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -66,6 +67,9 @@ type Config struct {
 
 	// Environ is the whole environment as it was when the configuration was read.
 	Environ []string `ignored:"true"`
+
+	// fromFile are the variables that the file gave.
+	fromFile map[string]string
 }
 
 // loadConfig reads the environment. Every error names the variable to mend. It
@@ -79,7 +83,7 @@ func loadConfig() (*Config, error) {
 			return nil, err
 		}
 	}
-	if err := loadEnvFile(os.Getenv(envPrefix+"_ENV_FILE"), known); err != nil {
+	if err := cfg.loadEnvFile(os.Getenv(envPrefix+"_ENV_FILE"), known); err != nil {
 		return nil, err
 	}
 	if err := envconfig.Process(envPrefix, cfg); err != nil {
@@ -111,7 +115,7 @@ func checkName(name string, known []string) error {
 
 // loadEnvFile puts the variables of the file into the environment where it has
 // none of that name.
-func loadEnvFile(path string, known []string) error {
+func (c *Config) loadEnvFile(path string, known []string) error {
 	if path == "" {
 		return nil
 	}
@@ -132,8 +136,44 @@ func loadEnvFile(path string, known []string) error {
 		if err := os.Setenv(name, value); err != nil {
 			return fmt.Errorf("%s_ENV_FILE: %s: %s: %w", envPrefix, path, name, err)
 		}
+		if c.fromFile == nil {
+			c.fromFile = make(map[string]string)
+		}
+		c.fromFile[name] = value
 	}
 	return nil
+}
+
+// reread reads the configuration anew: the environment is what it was, the file may
+// say something else.
+func (c *Config) reread() (*Config, error) {
+	for name := range c.fromFile {
+		_ = os.Unsetenv(name) // it never fails
+	}
+	next, err := loadConfig()
+	if err != nil {
+		for name, value := range c.fromFile {
+			_ = os.Setenv(name, value)
+		}
+	}
+	return next, err
+}
+
+// changed names the variables that differ, in their order.
+func (c *Config) changed(next *Config) (names []string) {
+	known := configNames(&Config{})
+	was, is := reflect.ValueOf(*c), reflect.ValueOf(*next)
+	for i := range was.NumField() {
+		field := was.Type().Field(i)
+		if !field.IsExported() || field.Tag.Get("ignored") != "" {
+			continue
+		}
+		if !reflect.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()) {
+			names = append(names, known[0])
+		}
+		known = known[1:]
+	}
+	return names
 }
 
 // trimmed drops the blanks around list members, and members that are nothing else.

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,16 +36,20 @@ const (
 )
 
 func (a *app) serveCommand() *cobra.Command {
-	var link bool
+	var link, check bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the daemon",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if check {
+				return a.check()
+			}
 			return a.serve(cmd.Context(), link)
 		},
 	}
 	cmd.Flags().BoolVar(&link, "link", false, "also print a link that signs a browser in for the session local, good for a minute")
+	cmd.Flags().BoolVar(&check, "check", false, "only say whether it could: configuration, keys, journal. Nothing is changed, and a daemon may run meanwhile")
 	help := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		help(cmd, args)
@@ -52,7 +58,8 @@ func (a *app) serveCommand() *cobra.Command {
 	})
 	cmd.Long = `Runs the daemon in the foreground until SIGTERM or SIGINT: then open streams get a
 last event, waits are answered, tasks are stopped, and the exit code is 0. A second
-signal stops the tasks at once.
+signal stops the tasks at once. SIGUSR2, or "afoot reload", has it read its
+configuration again.
 
 It listens on loopback and makes its secret on the first start. Sessions are kept
 apart by the API, not by the operating system: all tasks run as the daemon's user.`
@@ -62,7 +69,8 @@ apart by the API, not by the operating system: all tasks run as the daemon's use
 // serve runs the daemon until a signal ends it.
 func (a *app) serve(ctx context.Context, link bool) (err error) {
 	cfg := a.cfg
-	log := newLogger(cfg, a.stderr)
+	level := new(slog.LevelVar)
+	log := newLogger(cfg, a.stderr, level)
 	ending := endingSignals()
 	if err := cfg.checkServe(); err != nil {
 		return exitError{code: exitUsage, err: err}
@@ -76,11 +84,16 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, ending...)
 	defer signal.Stop(signals)
+	reloads := make(chan os.Signal, 1)
+	if !signal.Ignored(syscall.SIGUSR2) {
+		signal.Notify(reloads, syscall.SIGUSR2)
+		defer signal.Stop(reloads)
+	}
 
 	if err := endPredecessor(ctx, at.dir, log); err != nil {
 		return err
 	}
-	h, err := buildHouse(ctx, cfg, at, log)
+	h, err := buildHouse(ctx, cfg, at, log, level)
 	if err != nil {
 		return err
 	}
@@ -93,8 +106,8 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 		return errors.Join(err, listener.Close(), h.quiet(ctx), h.close())
 	}
 	defer func() { err = errors.Join(err, profiles.close()) }()
-	d := &daemon{cfg: cfg, log: log, house: h, listener: listener}
-	return d.run(ctx, signals, func() error { return a.welcome(d, link) })
+	d := newDaemon(cfg, log, h, listener)
+	return d.run(ctx, signals, reloads, func() error { return a.welcome(d, link) })
 }
 
 // endingSignals are those that end the daemon: not SIGINT and SIGHUP where it was
@@ -112,31 +125,118 @@ func endingSignals() []os.Signal {
 
 // daemon is the house with its door open.
 type daemon struct {
-	cfg      *Config
-	log      *slog.Logger
-	house    *house
-	listener net.Listener
+	// config is what holds now; [daemon.cfg] gives it.
+	config     atomic.Pointer[Config]
+	log        *slog.Logger
+	house      *house
+	listener   net.Listener
+	supervisor *supervisor
+	// orders come from the control socket, and are carried out by run. Nobody takes them
+	// once left is closed.
+	orders chan request
+	left   chan struct{}
 }
+
+// request is an order that waits for its verdict.
+type request struct {
+	order  order
+	answer chan<- verdict
+}
+
+func newDaemon(cfg *Config, log *slog.Logger, h *house, listener net.Listener) *daemon {
+	d := &daemon{log: log, house: h, listener: listener, orders: make(chan request), left: make(chan struct{})}
+	d.config.Store(cfg)
+	return d
+}
+
+func (d *daemon) cfg() *Config { return d.config.Load() }
+
+// status is one line for a supervisor.
+func (d *daemon) status() string { return "listening on " + d.boundAddr() }
 
 // run serves until a signal comes or the listener breaks, and takes everything
 // down. Ready is called once requests are taken.
-func (d *daemon) run(ctx context.Context, signals <-chan os.Signal, ready func() error) error {
+func (d *daemon) run(ctx context.Context, signals, reloads <-chan os.Signal, ready func() error) error {
 	server := d.server()
 	broken := make(chan error, 1)
 	go func() { broken <- server.Serve(d.serving()) }()
+	d.supervisor = newSupervisor(d.log, func() { d.house.service.Counts() })
+	defer d.supervisor.close()
 	err := d.info().write(d.house.state.dir)
+	if err == nil && !d.cfg().inMemory() {
+		var c *control
+		if c, err = openControl(d.house.state.dir, d.order); err == nil {
+			defer func() { _ = c.close() }()
+		}
+	}
 	if err == nil {
 		err = ready()
 	}
 	if err == nil {
+		d.supervisor.ready(d.status())
+		err = d.attend(ctx, signals, reloads, broken)
+	}
+	close(d.left)
+	d.supervisor.stopping()
+	return errors.Join(err, d.shutdown(ctx, server, signals, broken))
+}
+
+// attend does what it is told until that is to end.
+func (d *daemon) attend(ctx context.Context, signals, reloads <-chan os.Signal, broken chan error) error {
+	for {
 		select {
 		case sig := <-signals:
 			d.log.Info("shutting down", keySignal, sig.String())
-		case err = <-broken:
+			return nil
+		case err := <-broken:
 			broken <- err
+			return err
+		case <-reloads:
+			d.carryOut(ctx, order{Do: controlReload})
+		case r := <-d.orders:
+			r.answer <- d.carryOut(ctx, r.order)
 		}
 	}
-	return errors.Join(err, d.shutdown(ctx, server, signals, broken))
+}
+
+// order has run carry out what the control socket was asked for, but for what takes
+// long and changes nothing.
+func (d *daemon) order(ctx context.Context, o order) verdict {
+	if o.Do == controlBackup {
+		return d.backup(ctx, o.File)
+	}
+	answer := make(chan verdict, 1)
+	select {
+	case d.orders <- request{order: o, answer: answer}:
+		return <-answer
+	case <-d.left:
+		return verdict{Error: "the daemon is shutting down"}
+	case <-ctx.Done():
+		return verdict{Error: "the daemon is shutting down"}
+	}
+}
+
+func (d *daemon) carryOut(ctx context.Context, o order) verdict {
+	if o.Do != controlReload {
+		return verdict{Error: fmt.Sprintf("this daemon does not know how to %q", o.Do)}
+	}
+	lines, err := d.reload(ctx)
+	if err != nil {
+		d.log.Error("not reloaded", "error", oneLine(err))
+		return verdict{Error: oneLine(err)}
+	}
+	d.log.Info("reloaded", "changes", strings.Join(lines, "; "))
+	return verdict{Lines: lines}
+}
+
+func (d *daemon) backup(ctx context.Context, file string) verdict {
+	if d.house.journal == nil {
+		return verdict{Error: "the daemon keeps nothing that could be backed up"}
+	}
+	if err := d.house.journal.Backup(ctx, file); err != nil {
+		return verdict{Error: oneLine(err)}
+	}
+	return verdict{}
 }
 
 // shutdown goes from the outside to the inside: streams get their last event,
@@ -145,7 +245,7 @@ func (d *daemon) run(ctx context.Context, signals <-chan os.Signal, ready func()
 func (d *daemon) shutdown(ctx context.Context, server *http.Server, signals <-chan os.Signal, broken <-chan error) error {
 	// The registry waits twice for a teardown at most: for starts that are on their
 	// way, then for the tasks. Only what breaks that promise is left behind here.
-	ctx, cancel := context.WithTimeout(ctx, 2*d.cfg.teardown()+shutdownSlack)
+	ctx, cancel := context.WithTimeout(ctx, 2*d.cfg().teardown()+shutdownSlack)
 	defer cancel()
 	done := make(chan struct{})
 	hurried := make(chan struct{})
@@ -208,7 +308,7 @@ func (d *daemon) serving() net.Listener {
 // info is what commands on this machine need to know.
 func (d *daemon) info() ListenInfo {
 	return ListenInfo{
-		PID: os.Getpid(), Addr: d.boundAddr(), URL: d.url(), SecretFile: d.cfg.secretFile(),
-		Issuer: d.cfg.JWTIssuer, Audience: d.cfg.JWTAudience, TLSCert: d.cfg.TLSCert,
+		PID: os.Getpid(), Addr: d.boundAddr(), URL: d.url(), SecretFile: d.cfg().secretFile(),
+		Issuer: d.cfg().JWTIssuer, Audience: d.cfg().JWTAudience, TLSCert: d.cfg().TLSCert,
 	}
 }

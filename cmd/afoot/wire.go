@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,7 @@ func (c *Config) teardown() time.Duration { return c.KillGrace + teardownSlack }
 type house struct {
 	cfg       *Config
 	log       *slog.Logger
+	level     *slog.LevelVar
 	state     *state
 	tracing   *tracing // nil: nothing is traced
 	meters    *meters
@@ -54,8 +56,8 @@ type house struct {
 }
 
 // buildHouse makes the rooms from the ground up. On error nothing stays behind.
-func buildHouse(ctx context.Context, cfg *Config, at *state, log *slog.Logger) (h *house, err error) {
-	h = &house{cfg: cfg, log: log, state: at, meters: newMeters()}
+func buildHouse(ctx context.Context, cfg *Config, at *state, log *slog.Logger, level *slog.LevelVar) (h *house, err error) {
+	h = &house{cfg: cfg, log: log, level: level, state: at, meters: newMeters()}
 	defer func() {
 		if err != nil {
 			if h.bash != nil {
@@ -148,19 +150,28 @@ func (h *house) openKeys(cfg *Config, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
-	if cfg.TLSCert == "" {
-		return nil
-	}
-	cert, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
-	if err != nil {
-		return fmt.Errorf("%[1]s_TLS_CERT, %[1]s_TLS_KEY: %[2]w", envPrefix, err)
+	cert, err := cfg.certificate()
+	if err != nil || cert == nil {
+		return err
 	}
 	h.tls = &tls.Config{
 		MinVersion:   tls.VersionTLS12,
-		Certificates: []tls.Certificate{cert},
+		Certificates: []tls.Certificate{*cert},
 		NextProtos:   []string{"http/1.1"},
 	}
 	return nil
+}
+
+// certificate loads what the daemon shows; nil without TLS.
+func (c *Config) certificate() (*tls.Certificate, error) {
+	if c.TLSCert == "" {
+		return nil, nil //nolint:nilnil // there is none, and that is right
+	}
+	cert, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	if err != nil {
+		return nil, fmt.Errorf("%[1]s_TLS_CERT, %[1]s_TLS_KEY: %[2]w", envPrefix, err)
+	}
+	return &cert, nil
 }
 
 // openProducers makes what runs work and what keeps its output.
@@ -184,7 +195,7 @@ func (h *house) openProducers(cfg *Config, log *slog.Logger) error {
 		Workdir:    cfg.Workdir,
 		Net:        string(cfg.Net),
 		RunAs:      cfg.RunAs.User,
-		Env:        cfg.Environ,
+		Env:        slices.DeleteFunc(slices.Clone(cfg.Environ), fromSupervisor),
 		ContextEnv: h.tracing.env(),
 		Grace:      cfg.KillGrace,
 		Store:      h.store,
