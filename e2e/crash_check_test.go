@@ -309,8 +309,8 @@ func (p *party) told(e event) error {
 			return errors.New("it was killed by its owner")
 		case f.reported > 0 && f.reported < p.connection:
 			return fmt.Errorf("it was reported in connection %d, and this is %d", f.reported, p.connection)
-		case f.agent != nil && f.agent.gone:
-			return errors.New("its agent is gone")
+		case f.agent != nil && f.agent.gone && f.agent.since < p.connection:
+			return fmt.Errorf("its agent was gone in connection %d, and this is %d", f.agent.since, p.connection)
 		case !n.Task.terminal() || n.Task.Reported:
 			return errors.New("it is no end, or reported")
 		}

@@ -30,8 +30,9 @@ type party struct {
 // owner is an agent.
 type owner struct {
 	id, label string
+	may       bool // its end was asked for
 	gone      bool // an answer said so
-	may       bool // it was asked for
+	since     int  // in which connection
 }
 
 // fact is what is known of one task.
@@ -483,7 +484,7 @@ func (p *party) disposed(o *owner) error {
 	if err != nil {
 		return err
 	}
-	o.gone = true
+	o.gone, o.since = true, p.connection
 	for _, f := range p.tasks {
 		if f.agent == o {
 			f.gone = true

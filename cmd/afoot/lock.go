@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,7 +34,7 @@ func takeLock(lock *os.File, dir string) error {
 	} else if !info.Mode().IsRegular() {
 		return fmt.Errorf("lock file %s is not a plain file", lock.Name())
 	}
-	err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err := flock(lock)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return fmt.Errorf("another daemon (%s) holds the state directory %s: stop it, or give this one another AFOOT_STATE_DIR", holder(lock), dir)
 	}
@@ -47,6 +48,22 @@ func takeLock(lock *os.File, dir string) error {
 		return fmt.Errorf("lock file: %w", err)
 	}
 	return nil
+}
+
+// lockPatience is how long a lock may outlive the daemon that held it: a process that is
+// about to run a command has, until it does, all that its daemon had.
+const lockPatience = time.Second
+
+// flock takes the lock, or gives EWOULDBLOCK if it stays with somebody else.
+func flock(lock *os.File) error {
+	deadline := time.Now().Add(lockPatience)
+	for {
+		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // holder names the process that wrote the lock file.
