@@ -2,6 +2,7 @@ package registrytest
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"afoot/registry"
@@ -210,20 +211,20 @@ func orderListeners(w *durableWorld) {
 // would block for ever.
 func orderNoLock(w *durableWorld) {
 	work, agent := w.start(alice(), Script{Cancel: settlesKilled}), w.open(alice(), 0)
-	inside, calls := false, 0
+	var inside atomic.Bool
+	var calls atomic.Int32
 	w.journal.OnSync(func() {
-		if inside {
+		if !inside.CompareAndSwap(false, true) {
 			return
 		}
-		inside = true
-		calls++
+		calls.Add(1)
 		_, _ = w.Get(w.ctx, alice(), work.ID)
 		_, _ = w.List(w.ctx, alice(), registry.ListOptions{})
 		_, _ = w.Look(w.ctx, alice(), work.ID, 0, registry.LookOptions{})
 		_, _ = w.ListAgents(w.ctx, alice())
 		_ = w.tryStart(bob())
 		_, _ = w.OpenAgent(w.ctx, bob(), registry.AgentOptions{})
-		inside = false
+		inside.Store(false)
 	})
 	w.take(work)
 	work.Output.Append("abc")
@@ -234,7 +235,7 @@ func orderNoLock(w *durableWorld) {
 	w.ack(other, w.takeExplicit(other).NextOffset)
 	w.is.NoError(w.Purge(w.ctx, alice(), work.ID))
 	w.is.NoError(w.DisposeAgent(w.ctx, alice(), agent.Agent))
-	w.is.GreaterOrEqual(calls, 6)
+	w.is.GreaterOrEqual(calls.Load(), int32(6))
 	w.jobs.Retire()
 	w.is.NoError(w.Close(w.ctx))
 }
