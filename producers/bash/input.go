@@ -30,6 +30,10 @@ func newInput(pipe *os.File) *input { return &input{pipe: pipe, turn: make(chan 
 func (r *run) Input(ctx context.Context, data []byte, last bool) (registry.InputResult, error) {
 	r.mu.Lock()
 	l := r.live
+	var hold <-chan struct{}
+	if l != nil {
+		hold = l.hold
+	}
 	r.mu.Unlock()
 	switch {
 	case l == nil:
@@ -38,17 +42,23 @@ func (r *run) Input(ctx context.Context, data []byte, last bool) (registry.Input
 		return registry.InputResult{}, registry.Errorf(registry.CodeConflict,
 			`stdin is null: only a command that was started with stdin "open" takes input`)
 	}
-	return l.stdin.put(ctx, data, last)
+	return l.stdin.put(ctx, hold, data, last)
 }
 
-// put waits for its turn and writes. It holds no lock of the run.
-func (in *input) put(ctx context.Context, data []byte, last bool) (registry.InputResult, error) {
+// put waits for its turn and writes. It holds no lock of the run. A run that is handed
+// over takes no more than it has.
+func (in *input) put(ctx context.Context, hold <-chan struct{}, data []byte, last bool) (registry.InputResult, error) {
 	select {
 	case in.turn <- struct{}{}:
 	case <-ctx.Done():
 		return registry.InputResult{}, nil
+	case <-hold:
+		return registry.InputResult{}, nil
 	}
 	defer func() { <-in.turn }()
+	if held(hold) {
+		return registry.InputResult{}, nil
+	}
 	if in.why != "" {
 		return closed(0, len(data), in.why)
 	}
@@ -127,6 +137,17 @@ func read(pipe int) error {
 		}
 		return err
 	}
+}
+
+// pause ends the writing, and lets none begin until resume.
+func (in *input) pause() {
+	_ = in.pipe.SetWriteDeadline(time.Unix(1, 0))
+	in.turn <- struct{}{}
+}
+
+func (in *input) resume() {
+	_ = in.pipe.SetWriteDeadline(time.Time{})
+	<-in.turn
 }
 
 func (in *input) shut(why string) {

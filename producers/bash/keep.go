@@ -15,6 +15,10 @@ type handle struct {
 	Stderr json.RawMessage `json:"stderr,omitempty"`
 	// Request is left out when it is kept aside of the log.
 	Request json.RawMessage `json:"request,omitempty"`
+	// Left names what outlived the command.
+	Left string `json:"left,omitempty"`
+	// Live is there only across an exec.
+	Live *liveState `json:"live,omitempty"`
 }
 
 var (
@@ -35,6 +39,11 @@ func (r *run) handle() (h handle, err error) {
 	if r.request != "" {
 		h.Request = json.RawMessage(r.request)
 	}
+	r.mu.Lock()
+	if r.ghosts != nil {
+		h.Left = r.ghosts.name
+	}
+	r.mu.Unlock()
 	h.Log, err = r.log.Handle()
 	if err == nil && r.stderr != nil {
 		h.Stderr, err = r.stderr.log.Handle()
@@ -67,6 +76,9 @@ func (p *Producer) restore(h *handle) (*run, error) {
 			return nil, err
 		}
 		r.stderr = &stream{log: second}
+	}
+	if h.Left != "" {
+		p.reclaim(r, h.Left)
 	}
 	return r, nil
 }

@@ -16,7 +16,12 @@ import (
 	"afoot/registry"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if script := os.Getenv(asMover); script != "" {
+		os.Exit(move(script))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // stand is a producer with all it stands on.
 type stand struct {

@@ -3,6 +3,7 @@ package bash
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,6 +54,8 @@ type Config struct {
 	Store  *output.Store
 	Sink   *output.Sink
 	Logger *slog.Logger
+	// Adopt is what [Producer.HandOver] gave before an exec.
+	Adopt json.RawMessage
 }
 
 // Producer starts commands. It is safe for concurrent use.
@@ -78,6 +81,13 @@ type Producer struct {
 	quiet chan struct{}
 	// haunted are ended runs that left processes behind.
 	haunted map[*run]struct{}
+	// hold is closed when the producer is handed over. Taken back it has another one.
+	hold  chan struct{}
+	held  bool
+	stops sync.WaitGroup // those of leftovers
+	// adopted are leftovers from before an exec, by name, each in a run of its own
+	// until theirs comes for them.
+	adopted map[string]*run
 }
 
 // New finds the shell and prepares what all commands share.
@@ -94,6 +104,7 @@ func New(config Config) (*Producer, error) {
 		sink:       config.Sink,
 		logger:     config.Logger,
 		haunted:    make(map[*run]struct{}),
+		hold:       make(chan struct{}),
 	}
 	if p.contextEnv == nil {
 		p.contextEnv = func(context.Context) []string { return nil }
@@ -112,10 +123,9 @@ func New(config Config) (*Producer, error) {
 	if p.workdir, err = filepath.Abs(config.Workdir); err != nil {
 		return nil, fmt.Errorf("default workdir: %w", err)
 	}
-	if p.host, err = proc.NewHost(proc.Config{Logger: p.logger, Net: config.Net, RunAs: config.RunAs}); err != nil {
+	if err := p.openHost(&config); err != nil {
 		return nil, err
 	}
-	p.closeHost = sync.OnceValue(p.host.Close)
 	if p.runAs != nil {
 		p.environ = p.environ.as(p.runAs.UID)
 		if err := p.prove(); err != nil {
@@ -157,12 +167,8 @@ func findShell(shell string) (string, error) {
 func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
-	haunted := make([]*run, 0, len(p.haunted))
-	for r := range p.haunted {
-		haunted = append(haunted, r)
-	}
 	p.mu.Unlock()
-	for _, r := range haunted {
+	for _, r := range p.hauntedRuns() {
 		r.exorcise()
 	}
 	select {
@@ -193,8 +199,11 @@ func (p *Producer) idle() <-chan struct{} {
 func (p *Producer) enter() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	switch {
+	case p.closed:
 		return registry.Errorf(registry.CodeUnavailable, "the daemon is shutting down")
+	case p.held:
+		return registry.Errorf(registry.CodeUnavailable, "the daemon is being replaced")
 	}
 	p.busy++
 	return nil

@@ -44,12 +44,31 @@ type live struct {
 	timeoutMs int64
 	// memoryMaxBytes is 0 without a limit.
 	memoryMaxBytes int64
-	timer          *time.Timer // nil when there is no time-out
 	// done is closed when the end was reported.
 	done chan struct{}
+	// work counts the goroutines that attend to the command.
+	work sync.WaitGroup
+
+	// What attending has come to. It belongs to the attending goroutine, and between
+	// two of them, to who hands over.
+
+	// collected says that the leader was reaped, with what it left then.
+	collected  bool
+	exit       proc.Exit
+	exitErr    error
+	overMemory bool
+	// escalation is that of the stop that is under way.
+	escalation proc.Escalation
 
 	// Guarded by run.mu.
 
+	timer    *time.Timer // nil when there is no time-out
+	deadline time.Time
+	// bound is when the output is not waited for any longer; zero while it is.
+	bound time.Time
+	// hold is closed when the run is handed over. Taken back it has another one.
+	hold  chan struct{}
+	held  bool
 	cause cause
 	// stopped is closed when the tree is gone; nil while nobody asked for that.
 	stopped chan struct{}
@@ -65,30 +84,66 @@ type live struct {
 
 // attend sees a command to its end and reports it. It is the one goroutine of a
 // running command: it moves the output until that ends, or until a bound after
-// the shell's exit, whichever comes first.
-func (r *run) attend(l *live) {
-	defer r.producer.leave()
-	r.drain(l)
-	l.process.Wait()
-	if l.timer != nil {
-		l.timer.Stop()
+// the shell's exit, whichever comes first. It gives up as soon as hold is closed;
+// another one goes on from there.
+func (r *run) attend(l *live, hold <-chan struct{}) {
+	defer l.work.Done()
+	if !l.collected && !r.collect(l, hold) {
+		return
 	}
+	left, ok := r.settleTree(l, hold)
+	if !ok {
+		return
+	}
+	r.retire(l, left)
+	end := ending{
+		exit: l.exit, cause: l.cause, timeoutMs: l.timeoutMs, left: left, losses: r.losses(),
+		overMemory: l.overMemory, memoryMaxBytes: l.memoryMaxBytes,
+	}
+	l.settle(end.outcome(), l.exitErr)
+	r.mark(func() { r.live = nil })
+	close(l.done)
+	r.producer.leave()
+}
+
+// collect moves the output and takes the exit. False means that it gave up.
+func (r *run) collect(l *live, hold <-chan struct{}) bool {
+	r.drain(l)
+	if held(hold) || !l.process.WaitUnless(hold) || held(hold) {
+		return false
+	}
+	r.mark(l.stopTimerLocked)
 	for !r.closeStops(l) {
 		// Asked for in the last moment, or not over yet. What is printed until then
 		// belongs to the command, with a bound of its own.
 		r.drain(l)
-		<-l.stopped
+		select {
+		case <-l.stopped:
+		case <-hold:
+		}
+		if held(hold) {
+			return false
+		}
 	}
-	end := ending{timeoutMs: l.timeoutMs, memoryMaxBytes: l.memoryMaxBytes}
-	end.overMemory = l.memoryMaxBytes > 0 && l.process.OverMemory()
-	var err error
-	end.exit, err = l.process.Reap()
-	end.left = r.settleTree(l)
-	r.retire(l, end.left)
-	end.cause, end.losses = l.cause, r.losses()
-	l.settle(end.outcome(), err)
-	r.mark(func() { r.live = nil })
-	close(l.done)
+	l.overMemory = l.memoryMaxBytes > 0 && l.process.OverMemory()
+	l.exit, l.exitErr = l.process.Reap()
+	l.collected = true
+	return true
+}
+
+func held(hold <-chan struct{}) bool {
+	select {
+	case <-hold:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *live) stopTimerLocked() {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 }
 
 func (r *run) mark(set func()) {
@@ -101,8 +156,10 @@ func (r *run) mark(set func()) {
 func (r *run) exited(l *live) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.exited = true
-	r.boundLocked(l)
+	if !l.exited { // else it was heard before an exec
+		l.exited = true
+		r.boundLocked(l)
+	}
 }
 
 // closeStops reports whether every stop that was asked for is over, and lets no
@@ -115,13 +172,14 @@ func (r *run) closeStops(l *live) bool {
 }
 
 // settleTree counts who is left of a tree whose leader was reaped, or ends them if
-// the command was stopped or leftovers are not wanted, and fixes the outcome.
-func (r *run) settleTree(l *live) []proc.Member {
+// the command was stopped or leftovers are not wanted, and fixes the outcome. Not ok
+// means that it gave up.
+func (r *run) settleTree(l *live, hold <-chan struct{}) (left []proc.Member, ok bool) {
 	for {
 		r.mu.Lock()
 		stop := l.cause != none
 		r.mu.Unlock()
-		var left []proc.Member
+		left = nil
 		if !stop {
 			var err error
 			if left, err = l.process.Tree().Lingering(patience); err != nil {
@@ -130,7 +188,9 @@ func (r *run) settleTree(l *live) []proc.Member {
 			stop = r.stops && (err != nil || len(left) > 0)
 		}
 		if stop {
-			r.stopTree(l)
+			if !r.stopTree(l, hold) {
+				return nil, false
+			}
 			left = nil
 		}
 		r.mu.Lock()
@@ -138,28 +198,31 @@ func (r *run) settleTree(l *live) []proc.Member {
 		decided := l.decided
 		r.mu.Unlock()
 		if decided {
-			return left
+			return left, true
 		}
 	}
 }
 
 // stopTree ends who is left of a tree whose leader was reaped. What is printed
-// until then belongs to the command, with a bound of its own.
-func (r *run) stopTree(l *live) {
+// until then belongs to the command, with a bound of its own. False means that it gave
+// up.
+func (r *run) stopTree(l *live, hold <-chan struct{}) bool {
 	r.mark(func() {
 		l.stopping = true
 		l.setDeadlineLocked(time.Time{})
 	})
 	var stop sync.WaitGroup
 	stop.Go(func() {
-		l.process.Tree().Stop(r.producer.stopGrace())
-		r.mark(func() {
-			l.stopping = false
-			r.boundLocked(l)
-		})
+		if l.process.Tree().StopUnless(hold, r.producer.stopGrace(), &l.escalation) {
+			r.mark(func() {
+				l.stopping = false
+				r.boundLocked(l)
+			})
+		}
 	})
 	r.drain(l)
 	stop.Wait()
+	return !held(hold)
 }
 
 // retire gives back what only a running command needs.
@@ -172,7 +235,7 @@ func (r *run) retire(l *live, left []proc.Member) {
 		l.stderr.retire(r.producer)
 	}
 	if len(left) > 0 {
-		r.mark(func() { r.ghosts = &ghosts{tree: l.process.Tree(), gone: make(chan struct{})} })
+		r.mark(func() { r.ghosts = newGhosts(l.process.Tree()) })
 		if r.producer.haunt(r) {
 			r.exorcise() // Close has looked already
 		}

@@ -60,8 +60,15 @@ func (r *run) boundLocked(l *live) {
 }
 
 // setDeadlineLocked sets the bound of what is not at its end; a zero time takes it
-// back.
+// back. While the run is handed over it is only remembered.
 func (l *live) setDeadlineLocked(bound time.Time) {
+	l.bound = bound
+	if !l.held {
+		l.applyLocked(bound)
+	}
+}
+
+func (l *live) applyLocked(bound time.Time) {
 	if !l.out.drained {
 		_ = l.out.pipe.SetReadDeadline(bound)
 	}

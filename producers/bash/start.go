@@ -63,6 +63,7 @@ func (p *plan) launch(r *run, launch registry.Launch, env []string) error {
 		timeoutMs:      p.request.timeoutMs,
 		memoryMaxBytes: p.request.memoryMaxBytes,
 		done:           make(chan struct{}),
+		hold:           make(chan struct{}),
 	}
 	child, err := p.plumb(r, l)
 	if err == nil {
@@ -74,12 +75,23 @@ func (p *plan) launch(r *run, launch registry.Launch, env []string) error {
 		l.closePipes()
 		return err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.live = l
 	if l.timeoutMs > 0 && l.timeoutMs <= maxTimerMs {
-		l.timer = time.AfterFunc(time.Duration(l.timeoutMs)*time.Millisecond, func() { r.timeOut(l) })
+		l.deadline = time.Now().Add(time.Duration(l.timeoutMs) * time.Millisecond)
 	}
-	go r.attend(l)
+	r.goOnLocked(l)
 	return nil
+}
+
+// goOnLocked attends to a command from where it is.
+func (r *run) goOnLocked(l *live) {
+	if !l.deadline.IsZero() && !l.collected {
+		l.timer = time.AfterFunc(time.Until(l.deadline), func() { r.timeOut(l) })
+	}
+	l.work.Add(1)
+	go r.attend(l, l.hold)
 }
 
 func (p *plan) fork(launch registry.Launch, env []string, child ends, onExit func()) (*proc.Process, error) {

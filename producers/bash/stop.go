@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"crypto/rand"
 	"errors"
 	"time"
 
@@ -11,10 +12,19 @@ import (
 // ghosts are processes that outlived their command.
 type ghosts struct {
 	tree *proc.Tree
+	// name tells them from all others, in the handle of their run and across an exec.
+	name string
 	// stopping is guarded by run.mu.
 	stopping bool
+	// escalation is that of the stop; resume says that it was under way before an exec.
+	resume     bool
+	escalation proc.Escalation
 	// gone is closed when a stop has ended them all.
 	gone chan struct{}
+}
+
+func newGhosts(tree *proc.Tree) *ghosts {
+	return &ghosts{tree: tree, name: rand.Text(), gone: make(chan struct{})}
 }
 
 // Cancel implements [registry.Run]: SIGTERM to the tree, after the grace SIGKILL.
@@ -38,6 +48,9 @@ func (r *run) Cancel(string) error {
 		return registry.ErrEnded
 	}
 	defer r.mu.Unlock()
+	if l.held {
+		return registry.Errorf(registry.CodeUnavailable, "the daemon is being replaced")
+	}
 	r.stopLocked(l, cancelled)
 	return nil
 }
@@ -63,14 +76,25 @@ func (r *run) stopLocked(l *live, why cause) {
 	}
 	l.stopped, l.stopping = make(chan struct{}), true
 	l.setDeadlineLocked(time.Time{}) // one that runs already would end before the stop
-	go func() {
-		l.process.Stop(r.producer.stopGrace())
+	if !l.held {
+		r.goStopLocked(l)
+	}
+}
+
+// goStopLocked stops the tree of a live command, from where an earlier stop was given up.
+func (r *run) goStopLocked(l *live) {
+	hold := l.hold
+	l.work.Go(func() {
+		if !l.process.StopUnless(hold, r.producer.stopGrace(), &l.escalation) {
+			return
+		}
+		l.escalation = proc.Escalation{} // what is stopped after the reaping has a grace of its own
 		r.mark(func() {
 			l.stopping = false
 			r.boundLocked(l)
 		})
 		close(l.stopped)
-	}()
+	})
 }
 
 // exorcise begins to stop the leftovers, once, and gives a channel that is closed
@@ -82,18 +106,27 @@ func (r *run) exorcise() <-chan struct{} {
 	if g == nil {
 		return nil
 	}
+	r.exorciseLocked(g)
+	return g.gone
+}
+
+func (r *run) exorciseLocked(g *ghosts) {
 	if !g.stopping {
 		g.stopping = true
 		r.producer.again()
-		go func() {
-			defer r.producer.leave()
-			g.tree.Stop(r.producer.stopGrace())
-			r.mark(func() { r.ghosts = nil })
-			r.producer.free(r)
-			close(g.gone)
-		}()
+		r.producer.stop(func(hold <-chan struct{}) { r.exorcism(g, hold) })
 	}
-	return g.gone
+}
+
+// exorcism stops leftovers, from where an earlier one was given up.
+func (r *run) exorcism(g *ghosts, hold <-chan struct{}) {
+	if !g.tree.StopUnless(hold, r.producer.stopGrace(), &g.escalation) {
+		return
+	}
+	r.mark(func() { r.ghosts = nil })
+	r.producer.free(r)
+	close(g.gone)
+	r.producer.leave()
 }
 
 // StopLeftovers implements [registry.Leftovers].

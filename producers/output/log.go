@@ -109,7 +109,7 @@ func (l *Log) End() {
 	got := spare{file: l.file, seq: l.seq, slot: l.slot, use: l.use, named: l.named}
 	l.file, l.ended = nil, true
 	l.releaseAllLocked()
-	unused := got.file != nil && l.written.Load() == 0 && !l.shown
+	unused := got.file != nil && l.written.Load() == 0 && !l.shown && l.era == l.store.era
 	if unused {
 		l.seq = 0
 	}

@@ -33,6 +33,9 @@ type Sink struct {
 	mu     sync.Mutex
 	pipes  map[int]struct{}
 	closed bool
+	// parked is closed when the goroutine has stopped for a hand-over; nil if it was
+	// not asked to.
+	parked chan struct{}
 }
 
 // NewSink starts the goroutine; [Sink.Close] ends it.
@@ -78,6 +81,10 @@ func (s *Sink) Take(pipe *os.File) error {
 		_ = unix.Close(fd)
 		return os.ErrClosed
 	}
+	return s.addLocked(fd)
+}
+
+func (s *Sink) addLocked(fd int) error {
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
 	if err := unix.EpollCtl(int(s.poll.Fd()), unix.EPOLL_CTL_ADD, fd, &event); err != nil {
 		_ = unix.Close(fd)
@@ -98,11 +105,15 @@ func (s *Sink) Len() int {
 func (s *Sink) Close() error {
 	s.mu.Lock()
 	first := !s.closed
+	handed := s.parked != nil
 	s.closed = true
 	s.mu.Unlock()
 	if first {
 		close(s.stop)
 		_ = s.poll.SetReadDeadline(time.Unix(1, 0))
+	}
+	if first && handed {
+		s.finish()
 	}
 	<-s.done
 	return nil
@@ -123,7 +134,7 @@ func detach(pipe *os.File) (int, error) {
 }
 
 func (s *Sink) run() {
-	defer s.finish()
+	defer s.leave()
 	var ready [64]unix.EpollEvent
 	n := 0
 	wait := func(poll uintptr) bool {
@@ -165,6 +176,20 @@ func (s *Sink) empty(fd int) (hot bool) {
 	s.mu.Unlock()
 	_ = unix.Close(fd)
 	return false
+}
+
+// leave ends the sink, or leaves it as it is for a hand-over.
+func (s *Sink) leave() {
+	s.mu.Lock()
+	parked := s.parked
+	over := parked == nil || s.closed
+	s.mu.Unlock()
+	if over {
+		s.finish()
+	}
+	if parked != nil {
+		close(parked)
+	}
 }
 
 func (s *Sink) finish() {

@@ -3,6 +3,8 @@
 package output
 
 import (
+	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"sync"
@@ -61,3 +63,14 @@ func (s *Sink) Close() error {
 	s.work.Wait()
 	return nil
 }
+
+var errNoMoves = errors.New("pipes can't be handed over on this system")
+
+// HandOver fails on this system.
+func (*Sink) HandOver() (json.RawMessage, error) { return nil, errNoMoves }
+
+// TakeBack does nothing here.
+func (*Sink) TakeBack() {}
+
+// AdoptSink fails on this system.
+func AdoptSink(json.RawMessage) (*Sink, error) { return nil, errNoMoves }

@@ -1,11 +1,13 @@
 package proc
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 )
 
 // Config is what a [Host] needs.
@@ -18,6 +20,9 @@ type Config struct {
 	Net string
 	// RunAs is whom processes run as; nil: this program's own user. Only root may.
 	RunAs *User
+	// Adopt is what [Host.HandOver] gave before an exec: the host goes on with all that
+	// is named there. Net is of no account then.
+	Adopt json.RawMessage
 }
 
 // User is a user and a group by number.
@@ -36,7 +41,10 @@ type Host struct {
 	exits   watch
 	nets    nets
 	roll    roll
-	runAs   *User
+	// trees numbers them.
+	trees atomic.Uint64
+	moves moves
+	runAs *User
 	// since is when the host was made, mark what its processes bear; see [Remains].
 	since uint64
 	mark  mark
@@ -67,6 +75,12 @@ func NewHost(config Config) (*Host, error) {
 	}
 	host.procs.init()
 	host.clean.init()
+	if config.Adopt != nil {
+		if err := host.adopt(config.Adopt); err != nil {
+			return nil, errors.Join(err, host.Close())
+		}
+		return host, nil
+	}
 	if err := host.roll.open(nil); err != nil {
 		host.logger.Info("what is started is not listed for who may have to end it", "error", err.Error())
 	}

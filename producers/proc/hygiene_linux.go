@@ -18,6 +18,7 @@ import (
 // supervisor, a shell's background job) away from children.
 type hygiene struct {
 	handled chan os.Signal
+	ignored []os.Signal
 	// blocked says that this program was started with signals blocked.
 	blocked bool
 	// protected says that the kernel spares this program when it lacks memory.
@@ -29,17 +30,16 @@ func (h *hygiene) init() {
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	ignored, blocked := signalSets()
 	h.blocked = blocked != 0
-	var signals []os.Signal
 	for n := 1; n <= 64; n++ {
 		if ignored>>(n-1)&1 == 1 {
-			signals = append(signals, syscall.Signal(n))
+			h.ignored = append(h.ignored, syscall.Signal(n))
 		}
 	}
-	if len(signals) > 0 {
+	if len(h.ignored) > 0 {
 		// Nobody reads the channel: the signals stay without effect here. But a handled
 		// signal is reset by exec, an ignored one is not.
 		h.handled = make(chan os.Signal, 1)
-		signal.Notify(h.handled, signals...)
+		signal.Notify(h.handled, h.ignored...)
 	}
 	resetReserved()
 	score, _ := os.ReadFile("/proc/self/oom_score_adj")

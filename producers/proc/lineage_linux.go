@@ -145,10 +145,16 @@ func (l *lineage) see(p *pass) {
 			d.last = append(d.last, s.member())
 		}
 	}
+	l.enrolLocked()
+}
+
+// enrolLocked puts who is known on the host's roll.
+func (l *lineage) enrolLocked() {
+	roll := &l.nets.host.roll
 	for d := range l.trees {
-		l.nets.host.roll.learn(&d.listed, d.last, d.reaped.Load())
+		roll.learn(&d.listed, d.last, d.reaped.Load())
 	}
-	l.nets.host.roll.learn(&l.listed, l.straysLocked(), true)
+	roll.learn(&l.listed, l.straysLocked(), true)
 }
 
 // look is a pass, sorted.

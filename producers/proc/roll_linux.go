@@ -177,7 +177,7 @@ func ReadRoll(file *os.File) ([]Kin, error) {
 		return nil, errors.New("the roll is none")
 	}
 	used := min(binary.NativeEndian.Uint64(head[8:]), rollRows)
-	rows, err := io.ReadAll(io.NewSectionReader(file, rollRow, int64(rollRow*max(used, 1)-rollRow))) //nolint:gosec // small
+	rows, err := io.ReadAll(io.NewSectionReader(file, rollRow, int64(rollRow*max(used, 1)-rollRow)))
 	if err != nil {
 		return nil, fmt.Errorf("read the roll: %w", err)
 	}
@@ -193,7 +193,7 @@ func ReadRoll(file *os.File) ([]Kin, error) {
 // kinOf reads a row. When exactly a leader was started is asked now: it was not looked
 // at when it was. If it is gone the earliest moment is as good.
 func kinOf(who, since uint64) Kin {
-	k := Kin{PID: int(who & rowNumbers), Start: since, Leader: who&rowLeads != 0} //nolint:gosec // half a word
+	k := Kin{PID: int(who & rowNumbers), Start: since, Leader: who&rowLeads != 0}
 	if !k.Leader {
 		return k
 	}

@@ -33,6 +33,7 @@ type Process struct {
 	onExit func()
 	// exited is closed when the leader has.
 	exited chan struct{}
+	leave  sync.Once
 	// reaped is set under taking, so that a signal to the leader's group can hold the
 	// number back.
 	reaped atomic.Bool
@@ -74,7 +75,7 @@ func (h *Host) start(spec *Spec) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{host: h, pid: pid, onExit: spec.OnExit, exited: make(chan struct{})}
-	p.tree = &Tree{logger: h.logger, pid: pid, hurried: h.hurried}
+	p.tree = &Tree{logger: h.logger, pid: pid, key: h.trees.Add(1), process: p, hurried: h.hurried}
 	group := newGroup(h, pid, pidfd, &p.reaped)
 	h.roll.lead(&group.listed, pid, since, ticks())
 	p.tree.net = h.nets.cast(place, group)
@@ -82,12 +83,14 @@ func (h *Host) start(spec *Spec) (*Process, error) {
 	return p, nil
 }
 
-// left says that the leader has exited. It is called once.
+// left says that the leader has exited, the first time that it is called.
 func (p *Process) left() {
-	if p.onExit != nil {
-		p.onExit()
-	}
-	close(p.exited)
+	p.leave.Do(func() {
+		if p.onExit != nil {
+			p.onExit()
+		}
+		close(p.exited)
+	})
 }
 
 // Pid is the leader's number.

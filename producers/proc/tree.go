@@ -31,6 +31,9 @@ type Tree struct {
 	net    net
 	logger *slog.Logger
 	pid    int
+	// key is the host's own number of the tree, as an exec does not change it.
+	key     uint64
+	process *Process
 	// hurried is closed when no stop shall give a grace any more.
 	hurried <-chan struct{}
 }
@@ -38,15 +41,32 @@ type Tree struct {
 // Stop ends the leader and everybody in its tree: SIGTERM, after grace SIGKILL,
 // again and again until nobody is left alive; only then it returns. It is not
 // cut short by the exit of the leader, which must not be reaped before.
-func (p *Process) Stop(grace time.Duration) { p.tree.stop(grace, p.exited) }
+func (p *Process) Stop(grace time.Duration) { p.StopUnless(nil, grace, new(Escalation)) }
+
+// StopUnless is Stop that goes on where an earlier one was given up. It gives up as
+// soon as hold is closed, and reports whether nobody is left.
+func (p *Process) StopUnless(hold <-chan struct{}, grace time.Duration, e *Escalation) (over bool) {
+	return p.tree.stop(hold, grace, p.exited, e)
+}
 
 // Stop ends everybody who is left of a tree whose leader was reaped, as
 // [Process.Stop] does.
-func (t *Tree) Stop(grace time.Duration) {
-	if !t.net.empty() {
-		t.stop(grace, nil)
+func (t *Tree) Stop(grace time.Duration) { t.StopUnless(nil, grace, new(Escalation)) }
+
+// StopUnless is to [Tree.Stop] what [Process.StopUnless] is to [Process.Stop].
+func (t *Tree) StopUnless(hold <-chan struct{}, grace time.Duration, e *Escalation) (over bool) {
+	if !t.net.empty() && !t.stop(hold, grace, nil, e) {
+		return false
 	}
 	t.net.release()
+	return true
+}
+
+// Escalation is how far a stop has come: the last signal that was sent, 0 for none,
+// and since when. It belongs to one stop at a time.
+type Escalation struct {
+	Told  syscall.Signal
+	Since time.Time
 }
 
 // stop is one escalation. The grace begins when SIGTERM was sent.
@@ -54,25 +74,26 @@ func (t *Tree) Stop(grace time.Duration) {
 // A look at all processes is no snapshot: who forks and exits meanwhile may slip
 // through it, again and again. So an empty look is believed only when it was
 // repeated and then sealed by a SIGKILL to the group, which nobody outruns.
-func (t *Tree) stop(grace time.Duration, leaderExited <-chan struct{}) {
+func (t *Tree) stop(hold <-chan struct{}, grace time.Duration, leaderExited <-chan struct{}, e *Escalation) (over bool) {
 	hurried := t.hurried
 	pause := shortestPause
-	var told syscall.Signal
-	var toldAt time.Time
 	tell := func(signal syscall.Signal, members []Member) {
-		if told != signal {
-			told, toldAt, pause = signal, time.Now(), shortestPause
+		if e.Told != signal {
+			e.Told, e.Since, pause = signal, time.Now(), shortestPause
 		}
 		t.net.signal(signal, members)
 	}
 	for unseen := 0; ; pause *= 2 {
+		if closed(hold) {
+			return false
+		}
 		members, err := t.net.members()
 		if err == nil && len(members) == 0 {
 			unseen++
 			switch {
-			case told == syscall.SIGKILL && unseen >= sealingLooks, t.net.empty():
-				return
-			case unseen > 1 && told != syscall.SIGKILL:
+			case e.Told == syscall.SIGKILL && unseen >= sealingLooks, t.net.empty():
+				return true
+			case unseen > 1 && e.Told != syscall.SIGKILL:
 				tell(syscall.SIGKILL, nil)
 			}
 			sleep(shortestPause, nil, nil)
@@ -82,22 +103,22 @@ func (t *Tree) stop(grace time.Duration, leaderExited <-chan struct{}) {
 		if err != nil {
 			// Out of descriptors, perhaps: the group can be signalled all the same.
 			t.logger.Warn("processes can't be listed", "pid", t.pid, "error", err.Error())
-			if told == syscall.SIGKILL && time.Since(toldAt) > blindStop {
+			if e.Told == syscall.SIGKILL && time.Since(e.Since) > blindStop {
 				t.logger.Error("stopped without a look at who is left", "pid", t.pid)
-				return
+				return true
 			}
 		}
-		left := grace - time.Since(toldAt)
+		left := grace - time.Since(e.Since)
 		switch {
-		case told == 0:
+		case e.Told == 0:
 			tell(syscall.SIGTERM, members)
-		case told == syscall.SIGKILL || left <= 0:
+		case e.Told == syscall.SIGKILL || left <= 0:
 			tell(syscall.SIGKILL, members)
 			pause = min(pause, hopelessPause)
 		default:
 			pause = min(pause, longestPause, left)
 		}
-		switch exited, hurry := sleep(pause, leaderExited, hurried); {
+		switch exited, hurry := wait(pause, leaderExited, hurried, hold); {
 		case exited:
 			leaderExited = nil
 			pause = shortestPause
@@ -108,12 +129,28 @@ func (t *Tree) stop(grace time.Duration, leaderExited <-chan struct{}) {
 	}
 }
 
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // sleep waits, and reports which of the channels was closed meanwhile.
-func sleep(pause time.Duration, leaderExited, hurried <-chan struct{}) (exited, hurry bool) {
+func sleep(pause time.Duration, leaderExited, hurried <-chan struct{}) (exited, hurry bool) { //nolint:unparam // as wait
+	return wait(pause, leaderExited, hurried, nil)
+}
+
+// wait is sleep that is cut short by hold too.
+func wait(pause time.Duration, leaderExited, hurried, hold <-chan struct{}) (exited, hurry bool) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return false, false
+	case <-hold:
 		return false, false
 	case <-leaderExited:
 		return true, false

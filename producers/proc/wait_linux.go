@@ -16,6 +16,8 @@ const shortWait = time.Millisecond
 // platform is what one system alone needs in a [Process].
 type platform struct {
 	pidfd int // -1 where the kernel has none
+	// threaded says that a thread waits for the exit.
+	threaded bool
 }
 
 func sysProcAttr(pidfd *int, place *place) *syscall.SysProcAttr {
@@ -32,6 +34,7 @@ func (p *Process) begin(pidfd int) {
 	if pidfd >= 0 && p.host.exits.add(p) == nil {
 		return
 	}
+	p.threaded = true
 	go func() {
 		var info unix.Siginfo
 		for {
@@ -45,14 +48,23 @@ func (p *Process) begin(pidfd int) {
 }
 
 // Wait parks until the leader has exited. It leaves the exit to [Process.Reap].
-func (p *Process) Wait() {
+func (p *Process) Wait() { p.WaitUnless(nil) }
+
+// WaitUnless is Wait that gives up as soon as hold is closed. It reports whether the
+// leader has exited.
+func (p *Process) WaitUnless(hold <-chan struct{}) (exited bool) {
 	if p.pidfd >= 0 && p.host.exits.remove(p) {
-		if p.waitShortly() || p.host.exits.add(p) != nil && p.waitLong() {
+		if p.waitShortly() || p.host.exits.add(p) != nil && p.waitLong(hold) {
 			p.left()
-			return
+			return true
 		}
 	}
-	<-p.exited
+	select {
+	case <-p.exited:
+		return true
+	case <-hold:
+		return closed(p.exited)
+	}
 }
 
 // waitShortly reports whether the leader exits within shortWait.
@@ -64,13 +76,14 @@ func (p *Process) waitShortly() bool {
 	return n > 0 || err != nil && p.peek()
 }
 
-// waitLong holds its thread until the leader exits.
-func (p *Process) waitLong() bool {
-	for {
+// waitLong holds its thread until the leader exits, or hold is closed.
+func (p *Process) waitLong(hold <-chan struct{}) bool {
+	for !closed(hold) {
 		if p.waitShortly() {
 			return true
 		}
 	}
+	return false
 }
 
 // peek reports whether the leader has exited, and leaves it a zombie. An error

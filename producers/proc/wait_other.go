@@ -31,5 +31,16 @@ func (p *Process) begin(int) {
 // Wait blocks until the leader has exited.
 func (p *Process) Wait() { <-p.exited }
 
+// WaitUnless is Wait that gives up as soon as hold is closed. It reports whether the
+// leader has exited.
+func (p *Process) WaitUnless(hold <-chan struct{}) (exited bool) {
+	select {
+	case <-p.exited:
+		return true
+	case <-hold:
+		return closed(p.exited)
+	}
+}
+
 // Reap gives the exit of the leader. It is called once, after [Process.Wait].
 func (p *Process) Reap() (Exit, error) { return p.exit, p.err }
