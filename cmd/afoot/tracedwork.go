@@ -36,6 +36,8 @@ func (p tracedBash) Prepare(ctx context.Context, spec registry.Spec) (registry.P
 	return tracedPlan{Plan: plan, kind: string(spec.Kind), tracer: p.tracer}, nil
 }
 
+var _ registry.Restorer = tracedBash{}
+
 type tracedPlan struct {
 	registry.Plan
 	kind   string

@@ -18,12 +18,12 @@ const (
 	callersParent = "00-" + callersTrace + "-" + callersSpan + "-01"
 )
 
-// post starts a command within the caller's trace, and gives the answer.
-func (r *rig) post(path, body string) string {
+// traced runs a command within the caller's trace, to its end.
+func (r *rig) traced(body string) {
 	r.t.Helper()
 	info, err := readListenInfo(r.state)
 	require.NoError(r.t, err)
-	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, info.URL+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, info.URL+"/tasks?wait=true", strings.NewReader(body))
 	require.NoError(r.t, err)
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(r.ok("token", "--session", "local", "--ttl", "1h")))
 	req.Header.Set("Content-Type", "application/json")
@@ -35,7 +35,6 @@ func (r *rig) post(path, body string) string {
 	data, err := io.ReadAll(res.Body)
 	require.NoError(r.t, err)
 	require.Less(r.t, res.StatusCode, 300, "%s", data)
-	return string(data)
 }
 
 // TestTraces: from the caller's span through the start, the journal and the command to
@@ -46,7 +45,7 @@ func TestTraces(t *testing.T) {
 	r := newRig(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+at.server.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-of=afoot", "OTEL_EXPORTER_OTLP_COMPRESSION=gzip",
 		"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test", "OTEL_BSP_SCHEDULE_DELAY=20")
 	r.serve()
-	r.post("/tasks?wait=true", `{"kind":"bash","command":"echo secret-word; echo \"$TRACEPARENT $TRACESTATE\""}`)
+	r.traced(`{"kind":"bash","command":"echo secret-word; echo \"$TRACEPARENT $TRACESTATE\""}`)
 	want := []string{"POST /tasks", "start bash", "journal commit", "settle bash"}
 	r.eventually("all spans", func() bool {
 		got, _ := at.all(callersTrace)
@@ -73,7 +72,7 @@ func TestTraces(t *testing.T) {
 	start := hex.EncodeToString(got["start bash"].GetSpanId())
 	require.Contains(t, r.ok("logs", "bash-1"), "00-"+callersTrace+"-"+start+"-01 vendor=1\n")
 
-	r.post("/tasks?wait=true", `{"kind":"bash","command":"echo $TRACEPARENT","env":{"TRACEPARENT":"the caller's"}}`)
+	r.traced(`{"kind":"bash","command":"echo $TRACEPARENT","env":{"TRACEPARENT":"the caller's"}}`)
 	require.Equal(t, "the caller's\n", r.ok("logs", "bash-2"))
 
 	r.ok("run", "-d", "--", "sleep 1; true")
@@ -86,7 +85,7 @@ func TestTracesOff(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "OTEL_SERVICE_NAME=x")
 	r.serve()
-	r.post("/tasks?wait=true", `{"kind":"bash","command":"echo ${TRACEPARENT-none}"}`)
+	r.traced(`{"kind":"bash","command":"echo ${TRACEPARENT-none}"}`)
 	require.Equal(t, "none\n", r.ok("logs", "bash-1"))
 }
 
