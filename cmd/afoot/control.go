@@ -99,7 +99,11 @@ func (c *control) accept(ctx context.Context) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			time.Sleep(10 * time.Millisecond) // out of descriptors, perhaps
+			select { // out of descriptors, perhaps
+			case <-ctx.Done():
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
 			continue
 		}
 		c.work.Go(func() {

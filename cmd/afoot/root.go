@@ -63,7 +63,7 @@ configuration; 3 no daemon answers. "afoot run" exits with the code of the task.
 	flags.StringVar(&a.addr, "addr", "", "daemon to talk to: host:port, http(s)://… or unix:/path; needs AFOOT_TOKEN")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(
-		a.serveCommand(), a.reloadCommand(), a.backupCommand(), a.tokenCommand(), a.secretCommand(),
+		a.serveCommand(), a.reloadCommand(), a.backupCommand(), a.doctorCommand(), a.tokenCommand(), a.secretCommand(),
 		a.runCommand(), a.lsCommand(), a.outputCommand(), a.logsCommand(), a.inputCommand(), a.signalCommand(), a.killCommand(),
 		a.eventsCommand(), a.openCommand(), a.agentsCommand(), a.versionCommand(),
 	)

@@ -26,3 +26,18 @@ func (mark) in(env []string) []string { return env }
 
 // Remains names nothing on this system.
 func (h *Host) Remains() Remains { return Remains{Since: h.since, Mark: string(h.mark)} }
+
+// Stale is a control group that a dead host left; there is none on this system.
+type Stale struct {
+	Dir       string
+	Processes int
+}
+
+// StaleGroups finds none.
+func StaleGroups() ([]Stale, error) { return nil, nil }
+
+// End ends nobody.
+func (Stale) End(context.Context) (ended int, err error) { return 0, nil }
+
+// CountRemains finds nobody.
+func CountRemains(Remains) (count int, err error) { return 0, nil }
