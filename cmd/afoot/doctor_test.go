@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,8 +53,10 @@ func TestDoctor(t *testing.T) {
 	require.Empty(t, said[findingRepaired])
 	require.Empty(t, said[findingWrong])
 
-	r.ok("run", "-d", "--", "setsid -f sleep 391 >/dev/null 2>&1; sleep 392")
-	r.eventually("it is up", func() bool { return len(alive(t, "391", "392")) == 2 })
+	// Nobody ends them but the doctor; of an earlier run of this test some may be left.
+	a, b := fmt.Sprintf("391.%d", r.daemon.Process.Pid), fmt.Sprintf("392.%d", r.daemon.Process.Pid)
+	r.ok("run", "-d", "--", fmt.Sprintf("setsid -f sleep %s >/dev/null 2>&1; sleep %s", a, b))
+	r.eventually("it is up", func() bool { return len(alive(t, a, b)) == 2 })
 	dog := r.watchdogs()[0]
 	require.NoError(t, syscall.Kill(dog, syscall.SIGSTOP))
 	require.NoError(t, r.daemon.Process.Kill())
@@ -80,7 +83,7 @@ func TestDoctor(t *testing.T) {
 	require.Contains(t, wrong, listenName+" was left")
 	require.Contains(t, saidOf(said[findingNote]), "the output of bash-1 is lost")
 	require.FileExists(t, stale)
-	require.Len(t, alive(t, "391", "392"), 2)
+	require.Len(t, alive(t, a, b), 2)
 
 	said = r.doctor(exitOK)
 	mended := saidOf(said[findingRepaired])
@@ -88,7 +91,7 @@ func TestDoctor(t *testing.T) {
 	require.Contains(t, mended, "files belong to no task that is known: removed")
 	require.Contains(t, mended, "nobody is left")
 	require.NoFileExists(t, stale)
-	require.Empty(t, alive(t, "391", "392"))
+	require.Empty(t, alive(t, a, b))
 	require.Equal(t, os.FileMode(0o700), modeOf(t, r.state))
 	require.Empty(t, r.doctor(exitOK)[findingRepaired], "there is nothing more to mend")
 
