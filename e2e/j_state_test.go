@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -150,10 +151,21 @@ func TestJ5PlantedLinks(t *testing.T) {
 		}
 	})
 
+	// Names of captured output are different ones each time: a few stand for all.
+	logs := 0
+	names = slices.DeleteFunc(names, func(name string) bool {
+		if filepath.Dir(name) == "." {
+			return false
+		}
+		logs++
+		return logs > 2
+	})
+
 	content := []byte(strings.Repeat("precious ", 10))
 	for _, name := range names {
 		for _, kind := range []string{"link", "dangling link", "link to a directory", "hard link"} {
 			t.Run(kind+" at "+name, func(t *testing.T) {
+				t.Parallel()
 				d := prepare(t)
 				d.unset("AFOOT_JWT_SECRET_FILE")
 				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(d.state, name)), 0o700))
