@@ -30,19 +30,20 @@ type tracing struct {
 
 // openTracing begins to trace if the standard variables (OTEL_*) ask for it. What it
 // can't do is no reason not to start: such variables are often set for a whole machine.
-func openTracing(ctx context.Context, cfg *Config, log *slog.Logger) (*tracing, error) {
+func openTracing(ctx context.Context, cfg *Config, log *slog.Logger) *tracing {
 	wanted, why := wantsTraces(cfg)
 	if !wanted {
 		if why != "" {
 			log.Warn("no traces are taken", keyReason, why)
 		}
-		return nil, nil //nolint:nilnil // a nil tracing is one that does nothing
+		return nil
 	}
-	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
+	otel.SetLogger(logr.FromSlogHandler(sdkLog{log.Handler()}))
 	otel.SetErrorHandler(complaints(log))
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+		log.Warn("no traces are taken", "error", err)
+		return nil
 	}
 	// Later ones win: the name may be another one, by OTEL_SERVICE_NAME. What started the
 	// process and on which machine is not told.
@@ -54,7 +55,7 @@ func openTracing(ctx context.Context, cfg *Config, log *slog.Logger) (*tracing, 
 	}
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
 	log.Info("traces are taken")
-	return &tracing{provider: provider, tracer: provider.Tracer("afoot")}, nil
+	return &tracing{provider: provider, tracer: provider.Tracer("afoot")}
 }
 
 // keyReason is the key of a reason in log lines.

@@ -103,6 +103,29 @@ func TestTracesWithoutACollector(t *testing.T) {
 	require.Contains(t, r.out.String(), "the last traces were not delivered")
 }
 
+// TestTracesThatAreWrong: variables that are often set for a whole machine stop no start.
+func TestTracesThatAreWrong(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT=::nowhere",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1 OTEL_EXPORTER_OTLP_CERTIFICATE=/no/such/file",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1 OTEL_EXPORTER_OTLP_HEADERS=s3cr3t OTEL_EXPORTER_OTLP_TIMEOUT=soon",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1 OTEL_RESOURCE_ATTRIBUTES=%zz OTEL_TRACES_SAMPLER=never_heard",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1 OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
+	} {
+		t.Run(wrong, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, strings.Fields(wrong)...)
+			r.serve()
+			r.ok("run", "--", "true")
+			r.stop()
+			require.Regexp(t, `level=WARN msg=".*traces`, r.out.String())
+			require.NotContains(t, r.out.String(), "level=ERROR")
+			require.NotContains(t, r.out.String(), "s3cr3t")
+		})
+	}
+}
+
 func TestWantsTraces(t *testing.T) {
 	for _, c := range []struct {
 		env    string

@@ -68,9 +68,7 @@ func buildHouse(ctx context.Context, cfg *Config, at *state, log *slog.Logger, l
 			h = nil
 		}
 	}()
-	if h.tracing, err = openTracing(ctx, cfg, log); err != nil {
-		return h, err
-	}
+	h.tracing = openTracing(ctx, cfg, log)
 	if err := h.openKeys(cfg, log); err != nil {
 		return h, err
 	}
