@@ -69,8 +69,10 @@ bench: build ## measure speed and cost against plain Go (ratios, one table)
 	go run ./e2e/bench
 
 .PHONY: soak
-soak: build ## the whole suite 20 times, with the race detector
+soak: build ## the whole suite 20 times, with the race detector, and many rounds of crash and reload
 	go test -race -count=20 -timeout 4h ./...
+	AFOOT_E2E_ROUNDS=200 go test -race -count=1 -timeout 1h -run '^TestCrash$$' ./e2e
+	AFOOT_E2E_ROUNDS=100 go test -race -count=1 -timeout 1h -run '^TestReload$$' ./e2e
 
 .PHONY: docker
 docker: ## build the image afoot

@@ -98,6 +98,7 @@ func (w *crasher) live(life int) {
 	w.life, w.length = life, odd(t)
 	w.net = w.nets[w.r.IntN(len(w.nets))]
 	w.d.env = append(w.d.env, "AFOOT_NET="+w.net)
+	w.d.env = append(w.d.env, "AFOOT_SYNC="+[]string{"normal", "normal", "full"}[w.r.IntN(3)])
 	w.d.nextLife(life)
 	for w.r.IntN(3) == 0 {
 		w.stillborn()
