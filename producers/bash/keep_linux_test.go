@@ -67,6 +67,11 @@ func TestRestoredRuns(t *testing.T) {
 				// Again from what it says itself: a second restart.
 				after := newStand(t, on(t, dir))
 				back := after.restore(handleOf(t, after.restore(handle)))
+				var plain struct{ handle }
+				require.NoError(t, json.Unmarshal(handle, &plain))
+				text, err := json.Marshal(plain)
+				require.NoError(t, err)
+				require.JSONEq(t, string(text), string(handle))
 				got, err := back.Request()
 				require.NoError(t, err)
 				require.JSONEq(t, string(want), string(got))
