@@ -94,6 +94,9 @@ var fates = []outcome{
 // call makes a call. An answer that came whole counts; none is the end of a life, if
 // that is due.
 func (p *party) call(c *client, method, path string, body any, headers ...string) (*answer, error) {
+	if p.w.reloading {
+		return p.insist(c, method, path, body, headers...)
+	}
 	a, err := c.call(p.w.t.Context(), method, path, body, headers...)
 	if err != nil {
 		if p.w.dying.Load() {
@@ -122,10 +125,10 @@ func expect(a *answer, v any, codes ...int) error {
 	return fmt.Errorf("not one of %v: %s", codes, a)
 }
 
-// act does at random what sessions do, until the daemon is gone.
+// act does at random what sessions do, until the daemon is gone or that is enough.
 func (p *party) act() error {
 	p.r = rand.New(rand.NewPCG(p.w.seed, uint64(p.w.life)<<8|uint64(p.name[len(p.name)-1])))
-	for {
+	for !p.w.enough.Load() {
 		if err := p.step(); errors.Is(err, errOver) {
 			return nil
 		} else if err != nil {
@@ -133,9 +136,15 @@ func (p *party) act() error {
 			return err
 		}
 	}
+	return nil
 }
 
 func (p *party) step() error {
+	if p.w.reloading {
+		if err := p.resume(); err != nil {
+			return err
+		}
+	}
 	if len(p.tasks) == 0 {
 		return p.start()
 	}
@@ -353,6 +362,10 @@ func (p *party) acknowledge(f *fact) error {
 	a, err = p.call(p.c, http.MethodPost, "/tasks/"+f.id+"/ack", fields{"nextOffset": o.NextOffset})
 	if err != nil {
 		return err
+	}
+	if p.w.reloading && a.status == http.StatusConflict {
+		f.next = f.cursor // what was handed out was handed out by another
+		return nil
 	}
 	if err := expect(a, nil, http.StatusNoContent); err != nil {
 		return fmt.Errorf("%s: ack: %w", f.label, err)

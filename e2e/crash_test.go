@@ -66,6 +66,9 @@ type crasher struct {
 	net     string
 	parties []*party
 
+	reloading bool        // it is never killed, but reloads
+	enough    atomic.Bool // it has done so often enough
+
 	life    int
 	inOrder map[int]bool   // the lives that were ended by SIGTERM
 	length  string         // of the sleeps of this life
@@ -156,6 +159,10 @@ func (w *crasher) stillborn() {
 
 // end sends the signal, once in a life.
 func (w *crasher) end() {
+	if w.reloading {
+		w.enough.Store(true)
+		return
+	}
 	if w.dying.CompareAndSwap(false, true) {
 		_ = w.d.cmd.Process.Signal(w.how)
 	}
