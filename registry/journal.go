@@ -21,7 +21,8 @@ type Journal interface {
 	// While the journal can't be written it returns at once with
 	// [CodeInsufficientStorage] and the reason.
 	Sync(ctx context.Context, mark Mark) error
-	// Check says why nothing can be written now; nil if it can. It does not block.
+	// Check says why nothing can be written now; nil if it can. In trouble it tries
+	// first whether that is over, which may take a moment.
 	Check() error
 }
 

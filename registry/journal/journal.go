@@ -84,8 +84,24 @@ func (j *Journal) Sync(ctx context.Context, mark registry.Mark) error {
 	}
 }
 
-// Check implements [registry.Journal].
+// Check implements [registry.Journal]. The trouble is tried for at most as long as
+// a disk that does not answer may hold its callers up.
 func (j *Journal) Check() error {
+	if j.refusal.Load() == nil {
+		return nil
+	}
+	tried := make(chan struct{})
+	bound := time.NewTimer(checkBound)
+	defer bound.Stop()
+	select {
+	case j.jobs <- func() { j.retry(); close(tried) }:
+		select {
+		case <-tried:
+		case <-bound.C:
+		}
+	case <-j.done:
+	case <-bound.C:
+	}
 	if err := j.refusal.Load(); err != nil {
 		return *err
 	}

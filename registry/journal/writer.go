@@ -23,6 +23,10 @@ const (
 const (
 	firstTry = 50 * time.Millisecond
 	lastTry  = 5 * time.Second
+	// retryPause lies between trials that were asked for, checkBound is how long who
+	// asks waits for one.
+	retryPause = 10 * time.Millisecond
+	checkBound = time.Second
 )
 
 // writer is what the writing goroutine knows. Nobody else touches it.
@@ -36,6 +40,8 @@ type writer struct {
 	write, move, space error
 	since              time.Time
 	pause              time.Duration
+	// retried is when somebody's question was the last to have the trouble tried.
+	retried time.Time
 	// due is when the timer was last set to ring; zero when it rests.
 	due   time.Time
 	timer *time.Timer
@@ -233,6 +239,17 @@ func (j *Journal) heal() {
 		}
 	}
 	j.tell()
+}
+
+// retry heals for somebody who asks. Those who ask at once share one trial.
+func (j *Journal) retry() {
+	w := &j.writer
+	if time.Since(w.retried) < retryPause {
+		return
+	}
+	w.pause = 0
+	j.heal()
+	w.retried = time.Now()
 }
 
 // tell makes the state of things known, and logs its changes.
