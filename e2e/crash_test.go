@@ -190,10 +190,12 @@ func (w *crasher) each(do func(*party) error) {
 	require.NoError(w.t, g.Wait(), "AFOOT_E2E_SEED=%d", w.seed)
 }
 
-// rest looks at everything once more in a last life.
+// rest looks at everything once more in a last life, or in a later part of the only one.
 func (w *crasher) rest() {
 	w.life++
-	w.d.again()
+	if !w.reloading {
+		w.d.again()
+	}
 	w.dying.Store(false)
 	w.left.Store(1 << 30)
 	for _, p := range w.parties {

@@ -175,7 +175,8 @@ func (p *party) settle() error {
 			}
 		}
 	}
-	return p.resume()
+	p.stream.cut()
+	return p.hear()
 }
 
 // Ends at every moment around a hand-over have their codes, what prints goes on to, what
