@@ -214,9 +214,11 @@ func (l *lineage) place(s stat, v *look) {
 	if ok && !a.stray {
 		return
 	}
-	if s.session == s.pid && !ok {
+	// Whoever leads its session may be a child that something else in this program
+	// started; then all in it are that one's.
+	if leader, there := v.alive[s.session]; !ok && there && l.nets.reaper.child(leader) {
 		held := pidfds()
-		if _, ok := held[s.pid]; ok || held == nil {
+		if _, ok := held[leader.pid]; ok || held == nil {
 			if held != nil {
 				l.aside[s.pid] = aside{Member: s.member()}
 			}
