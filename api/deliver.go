@@ -51,14 +51,20 @@ func (c *call) send(r *http.Request, read registry.Read, how *reading) error {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	c.WriteHeader(how.status)
-	if r.Method != http.MethodHead {
-		if _, err := c.Write(body); err != nil {
-			return c.lost(r, err)
-		}
+	if r.Method == http.MethodHead {
+		body = nil
 	}
 	// A caller may leave the moment it has everything, so what counts is whether it
-	// was there before the last piece was sent, and was not found gone by that.
+	// was there before the last byte was sent, and was not found gone by that. The last
+	// byte is written alone: a long body does not wait for the flush.
+	last := max(0, len(body)-1)
+	if _, err := c.Write(body[:last]); err != nil {
+		return c.lost(r, err)
+	}
 	live := r.Context().Err() == nil
+	if _, err := c.Write(body[last:]); err != nil {
+		return c.lost(r, err)
+	}
 	if err := c.FlushError(); err != nil {
 		return c.lost(r, err)
 	}

@@ -99,11 +99,11 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 	}
 	listener, err := listen(ctx, cfg.Addr)
 	if err != nil {
-		return errors.Join(err, h.quiet(ctx), h.close())
+		return errors.Join(err, h.quiet(ctx, cfg.patience()), h.close())
 	}
 	profiles, err := openProfiles(ctx, cfg.PprofAddr, log)
 	if err != nil {
-		return errors.Join(err, listener.Close(), h.quiet(ctx), h.close())
+		return errors.Join(err, listener.Close(), h.quiet(ctx, cfg.patience()), h.close())
 	}
 	defer func() { err = errors.Join(err, profiles.close()) }()
 	d := newDaemon(cfg, log, h, listener)
@@ -258,7 +258,7 @@ func (d *daemon) shutdown(ctx context.Context, server *http.Server, signals <-ch
 		case <-done:
 		}
 	}()
-	err := errors.Join(d.house.quiet(ctx), d.hangUp(ctx, server))
+	err := errors.Join(d.house.quiet(ctx, d.cfg().patience()), d.hangUp(ctx, server))
 	if serveErr := <-broken; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = errors.Join(err, serveErr)
 	}

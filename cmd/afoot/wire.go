@@ -28,8 +28,14 @@ import (
 // its record is failed by force.
 const teardownSlack = 5 * time.Second
 
+// leftoverSlack is what processes left running may take to end after their SIGKILL.
+const leftoverSlack = time.Second
+
 // teardown bounds the end of an owner's tasks, and of all tasks.
 func (c *Config) teardown() time.Duration { return c.KillGrace + teardownSlack }
+
+// patience is for what ended tasks left running, once all tasks have ended.
+func (c *Config) patience() time.Duration { return c.KillGrace + leftoverSlack }
 
 // house is all rooms, wired. Fields stand in the order in which they were made.
 type house struct {
@@ -246,13 +252,19 @@ func (h *house) ready() error {
 
 // quiet ends what callers wait for: streams get a last event, then tasks are
 // stopped, which answers the waits. What ended tasks left running is stopped
-// meanwhile, so that all of it takes one grace and not two.
-func (h *house) quiet(ctx context.Context) error {
+// meanwhile, so that all of it takes one grace and not two; after the tasks that
+// may take patience more.
+func (h *house) quiet(ctx context.Context, patience time.Duration) error {
 	h.leaving.Store(true)
 	err := h.hub.Close(ctx, sse.ByeShutdown)
+	// Who can't be stopped is given up by the registry, and then soon by the producer.
+	bound, giveUp := context.WithCancel(ctx)
+	defer giveUp()
 	leftovers := make(chan error, 1)
-	go func() { leftovers <- h.bash.Close(ctx) }()
-	stopErr := errors.Join(h.service.Close(ctx), <-leftovers)
+	go func() { leftovers <- h.bash.Close(bound) }()
+	stopErr := h.service.Close(ctx)
+	defer time.AfterFunc(patience, giveUp).Stop()
+	stopErr = errors.Join(stopErr, <-leftovers)
 	h.stopped.Store(stopErr == nil)
 	return errors.Join(err, stopErr)
 }
