@@ -53,6 +53,7 @@ type bench struct {
 func cases() []bench {
 	return []bench{
 		{"collect", "start and collect in one call, against bash by os/exec", collect},
+		{"journal", "start and collect with a journal, against one in memory", journalCost},
 		{"two", "start, then wait, against a bare server of the same two calls", twoCalls},
 		{"exit", "a child's exit to its notice, against os/exec Wait", exitToNotice},
 		{"streams", "idle event streams: memory each, and a settlement among them", idleStreams},
