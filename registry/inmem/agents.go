@@ -202,7 +202,7 @@ func (s *Service) release(a *agent) {
 func (s *Service) expire(a *agent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a.holds == 0 && !s.shut && !now().Before(a.expires) {
+	if a.holds == 0 && !s.shut && !s.move.on && !now().Before(a.expires) {
 		s.disposeLocked(a, "lease ended")
 	}
 }

@@ -21,10 +21,13 @@ func (s *Service) DisposeAgent(ctx context.Context, caller registry.Caller, id s
 		return s.refused(ctx, err)
 	}
 	s.disposeLocked(a, "agent disposed")
+	begun := s.move.begun
 	s.mu.Unlock()
 	select {
 	case <-a.disposed:
 		return nil
+	case <-begun:
+		return errMoving()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -135,28 +138,42 @@ func (s *Service) teardown(tasks []*record, reason string, shutdown bool) {
 			}
 			continue
 		}
-		if _, _, err := s.cancel(r, reason, !shutdown); err != nil {
+		if _, _, err := s.cancel(r, reason, !shutdown, true); err != nil {
 			s.forceFail(r, "cancel failed: "+err.Error(), shutdown)
 		}
 	}
 	bound := time.NewTimer(s.bound())
 	defer bound.Stop()
 	for _, end := range ends {
-		select {
-		case <-end:
-			continue
-		case <-bound.C:
+		if !s.await(end, bound) {
+			break
 		}
-		break
 	}
 	for _, r := range tasks {
 		s.forceFail(r, "did not end when it was stopped", shutdown)
 	}
 }
 
+// await reports whether something ended within the bound, which begins anew if nothing
+// could end meanwhile.
+func (s *Service) await(end <-chan struct{}, bound *time.Timer) bool {
+	for {
+		select {
+		case <-end:
+			return true
+		case <-bound.C:
+		}
+		if !s.stay() {
+			return false
+		}
+		bound.Reset(s.bound())
+	}
+}
+
 // forceFail settles the record alone, if it is still live. It does not claim that
 // the work has stopped, and a later outcome changes nothing.
 func (s *Service) forceFail(r *record, why string, shutdown bool) {
+	s.stay()
 	s.mu.Lock()
 	live := !r.snap.Status.Terminal()
 	if live {
@@ -172,6 +189,7 @@ func (s *Service) forceFail(r *record, why string, shutdown bool) {
 
 // Close implements [registry.Service].
 func (s *Service) Close(ctx context.Context) error {
+	s.TakeBack()
 	s.mu.Lock()
 	if !s.shut {
 		s.shut = true

@@ -22,6 +22,7 @@ func newService(o registrytest.Options, j registry.Journal) *inmem.Service {
 		RetainAge:           o.RetainAge,
 		Room:                o.Room,
 		Journal:             j,
+		Adopt:               o.Adopt,
 	})
 }
 

@@ -17,7 +17,7 @@ func (s *Service) Kill(ctx context.Context, caller registry.Caller, id registry.
 		return "", registry.Snapshot{}, s.refused(ctx, err)
 	}
 	s.mu.Unlock()
-	v, live, err := s.cancel(r, reason, true)
+	v, live, err := s.cancel(r, reason, true, false)
 	if err != nil {
 		return "", registry.Snapshot{}, err
 	}
@@ -45,15 +45,26 @@ func (s *Service) Kill(ctx context.Context, caller registry.Caller, id registry.
 
 // cancel asks the producer first. If it refuses, nothing has changed; else the
 // task is stopping and, if so wanted, reported. A settlement in between waits
-// for the verdict. Nothing is asked, and live is false, when the task has ended.
-func (s *Service) cancel(r *record, reason string, report bool) (v view, live bool, err error) {
+// for the verdict. Nothing is asked, and live is false, when the task has ended. While the
+// work is in other hands a patient caller waits, and another is refused.
+func (s *Service) cancel(r *record, reason string, report, patient bool) (v view, live bool, err error) {
 	s.mu.Lock()
+	for s.move.held && r.live() {
+		over := s.move.over
+		s.mu.Unlock()
+		if !patient {
+			return view{}, false, errMoving()
+		}
+		<-over
+		s.mu.Lock()
+	}
 	if r.snap.Status.Terminal() {
 		s.mu.Unlock()
 		return view{}, false, nil
 	}
 	l := r.launch
 	r.cancelling++
+	s.move.asks.Add(1)
 	s.mu.Unlock()
 	err = s.ask(r, reason)
 	s.mu.Lock()
@@ -78,6 +89,7 @@ func (s *Service) cancel(r *record, reason string, report bool) (v view, live bo
 	v = r.viewLocked()
 	s.applyLocked(l)
 	s.idleLocked(r)
+	s.move.asks.Done()
 	if errors.Is(err, registry.ErrEnded) {
 		settled := r.settledLocked() // another cancel's verdict may still be due
 		s.mu.Unlock()
@@ -131,6 +143,7 @@ func (s *Service) Purge(ctx context.Context, caller registry.Caller, id registry
 	if gone := s.stopLeftovers(r, "purged"); gone != nil {
 		select {
 		case <-gone:
+		case <-s.begun(): // so it does after the exec
 		case <-ctx.Done(): // the stopping goes on
 		}
 	}

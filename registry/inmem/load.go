@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"afoot/registry"
@@ -14,7 +15,8 @@ import (
 // once, when the producers that gave the kept work and the listeners are attached, and
 // before the first call of a verb.
 //
-// Work that was live has failed with [registry.DetailLost], which the listeners hear.
+// Work that was live goes on if [Config.Adopt] has it. Other such work has failed with
+// [registry.DetailLost], which the listeners hear.
 // So they do of each end whose notice they may not have heard yet: one who heard it
 // just before the daemon died hears it again, and knows it by the task's id. Leases
 // begin anew; bounds of retention hold at once.
@@ -35,6 +37,12 @@ func (s *Service) Load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var from moved
+	if s.cfg.Adopt != nil {
+		if err := json.Unmarshal(s.cfg.Adopt, &from); err != nil {
+			return fmt.Errorf("adopt the tasks: %w", err)
+		}
+	}
 	slices.SortFunc(memory.Tasks, func(a, b registry.TaskRow) int { return cmp.Compare(a.Seq, b.Seq) })
 	slices.SortFunc(memory.Agents, func(a, b registry.AgentRow) int { return cmp.Compare(a.Seq, b.Seq) })
 	back := make([]*record, 0, len(memory.Tasks))
@@ -42,7 +50,8 @@ func (s *Service) Load(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		back = append(back, s.restore(&memory.Tasks[i]))
+		row := &memory.Tasks[i]
+		back = append(back, s.restore(row, from.Runs[row.Snapshot.ID]))
 	}
 	s.mu.Lock()
 	s.countersBackLocked(&memory)
@@ -54,15 +63,23 @@ func (s *Service) Load(ctx context.Context) error {
 	s.successionLocked()
 	s.loading = false
 	s.mu.Unlock()
+	s.arrive(back, from.Ending)
 	s.dispatch()
 	return nil
 }
 
-// restore makes the record of a row, with what is left of its run.
-func (s *Service) restore(row *registry.TaskRow) *record {
+// restore makes the record of a row, with what is left of its run, or with the run
+// itself if it was handed over.
+func (s *Service) restore(row *registry.TaskRow, live json.RawMessage) *record {
 	r := &record{
 		snap: row.Snapshot, seq: row.Seq, handle: row.Handle, lastAck: -1,
 		cursors: cursors{row.Cursor, row.StderrCursor}, announced: row.Announced, heard: row.Announced,
+	}
+	if live != nil && r.live() {
+		if r.run, r.launch = s.adopt(row, live); r.run != nil {
+			r.streams = s.streamsOf(r.run)
+			return r
+		}
 	}
 	if r.run = s.restoreRun(row); r.run == nil {
 		r.run = lost{}
@@ -84,13 +101,7 @@ func (s *Service) restoreRun(row *registry.TaskRow) (run registry.Run) {
 	if len(row.Handle) == 0 {
 		return nil
 	}
-	s.mu.Lock()
-	p := s.plugs.producers[row.Snapshot.Kind]
-	s.mu.Unlock()
-	if p == nil {
-		return nil
-	}
-	restorer, may := p.Producer.(registry.Restorer)
+	restorer, may := s.producerOf(row).(registry.Restorer)
 	if !may {
 		return nil
 	}
@@ -102,6 +113,16 @@ func (s *Service) restoreRun(row *registry.TaskRow) (run registry.Run) {
 		}
 	})
 	return run
+}
+
+// producerOf gives nil when nobody makes work of that kind.
+func (s *Service) producerOf(row *registry.TaskRow) registry.Producer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.plugs.producers[row.Snapshot.Kind]; p != nil {
+		return p.Producer
+	}
+	return nil
 }
 
 // countersBackLocked goes on where the numbers ended.
@@ -163,10 +184,14 @@ func (s *Service) agentBackLocked(owner registry.Owner) *agent {
 	return a
 }
 
-// taskBackLocked puts a record back. What was live is settled now.
+// taskBackLocked puts a record back. What was live and is not gone on with is settled now.
 func (s *Service) taskBackLocked(r *record, owner registry.Owner) {
 	if !owner.Unowned() {
 		r.agent = s.ownerBackLocked(owner)
+	}
+	if r.launch != nil {
+		s.goOnLocked(r)
+		return
 	}
 	was := r.live()
 	if was {

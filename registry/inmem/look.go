@@ -100,6 +100,7 @@ func (g *growth) more() bool {
 // awaitMore blocks until there are more bytes than seen, or the task has
 // settled. Over says that waiting any longer is no use.
 func (s *Service) awaitMore(ctx context.Context, streams [2]growth, settled <-chan struct{}, timer *time.Timer) (over bool, err error) {
+	begun := s.begun()
 	for more := false; !more; {
 		select {
 		case <-streams[stdout].grown:
@@ -111,6 +112,8 @@ func (s *Service) awaitMore(ctx context.Context, streams [2]growth, settled <-ch
 		case <-timer.C:
 			return true, nil
 		case <-s.closing:
+			return true, nil
+		case <-begun:
 			return true, nil
 		case <-ctx.Done():
 			return false, ctx.Err()

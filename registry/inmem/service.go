@@ -1,6 +1,7 @@
 package inmem
 
 import (
+	"encoding/json"
 	"log/slog"
 	"maps"
 	"sync"
@@ -35,6 +36,9 @@ type Config struct {
 	// Journal keeps what must outlive this process; nil keeps nothing. With one, [Service.Load]
 	// has to come before everything else. Its owner closes it after [Service.Close].
 	Journal registry.Journal
+	// Adopt is what [Service.HandOver] gave in an earlier image of this process: Load goes
+	// on with the live work that it names.
+	Adopt json.RawMessage
 	// Logger hears of panics, broken promises and lost work.
 	Logger *slog.Logger
 }
@@ -93,6 +97,7 @@ type Service struct {
 	keep     retention
 	events   eventQueue
 	rows     rows
+	move     moving
 }
 
 var _ registry.Service = (*Service)(nil)
@@ -114,6 +119,7 @@ func New(cfg Config) *Service {
 		plugs:    newAttachments(),
 		keep:     newRetention(),
 		loading:  cfg.Journal != nil,
+		move:     newMoving(),
 	}
 }
 

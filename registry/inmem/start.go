@@ -202,6 +202,8 @@ func (s *Service) openLocked() error {
 		return errShut()
 	case s.loading:
 		return errLoading()
+	case s.move.on:
+		return errMoving()
 	}
 	return nil
 }
@@ -276,7 +278,7 @@ func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.
 	s.mu.Unlock()
 	s.dispatch()
 	if ending { // whoever ends the owner may have looked already
-		_, _, _ = s.cancel(r, "its owner was ending while it started", !s.isShut())
+		_, _, _ = s.cancel(r, "its owner was ending while it started", !s.isShut(), true)
 	}
 	return r, v, nil
 }

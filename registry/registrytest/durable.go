@@ -44,6 +44,7 @@ func RunDurable(t *testing.T, factory DurableFactory) {
 		{"lost output", lostOutputCases()},
 		{"write order", writeOrderCases()},
 		{"journal trouble", troubleCases()},
+		{"hand-over", moveCases()},
 	} {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.cases {

@@ -41,6 +41,10 @@ type Script struct {
 	Left func() bool
 	// Handle can fail the question for what [Producer.Restore] needs, or note it.
 	Handle func(w *Work) error
+	// HandOver can fail or hold up the hand-over of live work, Adopt going on with it.
+	// Fixed work can't be handed over.
+	HandOver, Adopt func(w *Work) error
+	Fixed           bool
 }
 
 // Producer is a [registry.Producer] under full control of its case. The fields

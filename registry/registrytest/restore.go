@@ -53,6 +53,9 @@ func (p *Producer) Restore(handle json.RawMessage) (registry.Run, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n, err := strconv.Atoi(string(handle))
+	if err == nil && n >= len(p.past) && n < len(p.past)+len(p.works) && p.works[n-len(p.past)].over() {
+		return p.works[n-len(p.past)].run(), nil // of the same process
+	}
 	if err != nil || n < 0 || n >= len(p.past) {
 		return nil, fmt.Errorf("no work has the handle %s", handle)
 	}

@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,8 @@ type Options struct {
 	// Room is asked before each start; nil means always. A service with a method
 	// MakeRoom() is also held to ask it there.
 	Room func() error
+	// Adopt is what a [Mover] gave that was there before.
+	Adopt json.RawMessage
 }
 
 // Factory makes an empty service with nothing attached. It is called inside the

@@ -24,6 +24,8 @@ func (w *Work) run() registry.Run {
 		chosen = append(chosen, splitRun{stream})
 	}
 	switch {
+	case w.script.Fixed:
+		return fixedRun{w}
 	case w.script.Final:
 		return w
 	case len(chosen) == 0:
@@ -33,6 +35,9 @@ func (w *Work) run() registry.Run {
 	}
 	return wholeRun{streamRun: stream}
 }
+
+// fixedRun is work that can't be handed over.
+type fixedRun struct{ registry.Run }
 
 // streamRun is work whose output arrives while it lives.
 type streamRun struct {

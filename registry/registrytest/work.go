@@ -21,13 +21,16 @@ type Work struct {
 
 	producer *Producer
 	script   Script
-	settle   func(registry.Outcome, error)
+	settle   func(registry.Outcome, error) // guarded by mu: it is another one after a hand-over
 
 	number int // among all of the producer and its predecessors
 
 	mu       sync.Mutex
 	reasons  []string
 	discards int
+	// moving counts hand-overs and takes back, as one and minus one.
+	moving int
+	done   bool
 }
 
 // Settle ends the output, then reports the outcome. It may be called again: the
@@ -35,7 +38,7 @@ type Work struct {
 func (w *Work) Settle(outcome registry.Outcome) {
 	w.Output.End()
 	w.Stderr.End()
-	w.settle(outcome, nil)
+	w.report(outcome, nil)
 }
 
 // Complete settles with status completed and a detail.
@@ -47,7 +50,15 @@ func (w *Work) Complete(detail string) {
 func (w *Work) Break(reason error) {
 	w.Output.End()
 	w.Stderr.End()
-	w.settle(registry.Outcome{}, reason)
+	w.report(registry.Outcome{}, reason)
+}
+
+func (w *Work) report(o registry.Outcome, broken error) {
+	w.mu.Lock()
+	settle := w.settle
+	w.done = true
+	w.mu.Unlock()
+	settle(o, broken)
 }
 
 // Cancels gives the reasons of all cancels so far, in order.
