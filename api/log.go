@@ -50,18 +50,45 @@ type logPiece struct {
 	begin, end  int64
 	first, next int64
 	ended       bool
+	// held, when not nil, has the bytes from begin to end.
+	held []byte
 	// zip: the whole of it may be compressed.
 	zip bool
+}
+
+// holdTries bounds how often a piece that was dropped meanwhile is chosen anew.
+const holdTries = 20
+
+// hold takes a piece of a live log into memory, if it is little: a writer may drop
+// it faster than it is sent. False means that it was too late, and that the piece is
+// now what is kept.
+func (p *logPiece) hold() bool {
+	if p.ended || p.end-p.begin >= leastDirect {
+		return true
+	}
+	held := make([]byte, p.end-p.begin)
+	if p.read(held) == nil {
+		p.held = held
+		return true
+	}
+	p.first, p.next, p.ended = p.log.Bounds()
+	p.begin, p.end = p.first, p.next
+	return false
 }
 
 // serve answers with the piece, which ends.
 func (p *logPiece) serve(c *call, r *http.Request, rng byteRange, ranged bool) error {
 	status := http.StatusOK
-	if ranged {
-		var ok bool
-		if p.begin, p.end, ok = rng.within(p.next); !ok || p.begin < p.first {
-			return p.unsatisfiable(c)
+	for again, tries := true, 0; again && tries < holdTries; tries++ {
+		if ranged {
+			var ok bool
+			if p.begin, p.end, ok = rng.within(p.next); !ok || p.begin < p.first {
+				return p.unsatisfiable(c)
+			}
 		}
+		again = r.Method != http.MethodHead && !p.hold()
+	}
+	if ranged {
 		status = http.StatusPartialContent
 		c.Header().Set("Content-Range", "bytes "+strconv.FormatInt(p.begin, 10)+"-"+strconv.FormatInt(p.end-1, 10)+"/"+strconv.FormatInt(p.next, 10))
 	}
@@ -138,6 +165,12 @@ func (p *logPiece) sendFile(c *call, file *os.File) error {
 // copyTo sends bytes up to end. Bytes that were dropped meanwhile read as zeros, so
 // each piece is checked after it was read; a caller that is too late is cut off.
 func (p *logPiece) copyTo(w io.Writer, end int64) error {
+	if p.held != nil {
+		if _, err := w.Write(p.held); err != nil {
+			return http.ErrAbortHandler
+		}
+		return nil
+	}
 	buf := make([]byte, min(end-p.begin, 32<<10))
 	for p.begin < end {
 		piece := buf[:min(int64(len(buf)), end-p.begin)]

@@ -201,3 +201,26 @@ func TestLogStoppedReaders(t *testing.T) {
 	require.Less(t, time.Since(begun), patient(5*time.Second))
 	c.do(t, http.MethodGet, "/tasks/"+id+"/log", nil).refused(t, http.StatusGone, "gone")
 }
+
+// A plain look at a log that is written faster than it is sent gives what was kept.
+func TestLogOfAFastWriter(t *testing.T) {
+	t.Parallel()
+	c := serve(t, "AFOOT_OUTPUT_MAX_BYTES=64KiB").as("log-fast")
+	id := c.start(t, `while :; do seq 100000 200000; done`).ID
+	for range 60 {
+		a := c.do(t, http.MethodGet, "/tasks/"+id+"/log", nil)
+		require.Equal(t, http.StatusOK, a.status)
+		require.Equal(t, a.header.Get("Content-Length"), strconv.Itoa(len(a.body)))
+		lines := strings.Split(string(a.body), "\n")
+		for i := 2; i < len(lines)-1; i++ { // the first may be cut, the last too
+			before, err := strconv.Atoi(lines[i-1])
+			require.NoError(t, err)
+			want := strconv.Itoa(before + 1)
+			if before == 200000 {
+				want = "100000"
+			}
+			require.Equal(t, want, lines[i])
+		}
+	}
+	c.kill(t, id)
+}
