@@ -299,13 +299,15 @@ echo "$g"; `
 		last string
 		stop func(t *testing.T, c *client, id string)
 	}{
-		"kill":     {"wait", func(t *testing.T, c *client, id string) { c.kill(t, id); c.finish(t, id) }},
-		"leftover": {"exit 0", func(t *testing.T, c *client, id string) { c.finish(t, id); c.kill(t, id) }},
-		"purge":    {"exit 0", func(t *testing.T, c *client, id string) { c.finish(t, id); c.purge(t, id) }},
+		"kill":     {"wait", func(t *testing.T, c *client, id string) { t.Helper(); c.kill(t, id); c.finish(t, id) }},
+		"leftover": {"exit 0", func(t *testing.T, c *client, id string) { t.Helper(); c.finish(t, id); c.kill(t, id) }},
+		"purge":    {"exit 0", func(t *testing.T, c *client, id string) { t.Helper(); c.finish(t, id); c.purge(t, id) }},
 		"disposal": {"wait", func(t *testing.T, c *client, _ string) {
+			t.Helper()
 			require.Equal(t, http.StatusNoContent, session.do(t, http.MethodDelete, "/agents/"+c.agent, nil).status)
 		}},
 		"by itself": {`until grep -q . "$g/one/two/cgroup.procs"; do sleep .01; done; echo 1 >"$g/one/cgroup.kill"; wait`, func(t *testing.T, c *client, id string) {
+			t.Helper()
 			s, _ := c.finish(t, id)
 			require.Equal(t, "completed", s.Status)
 		}},

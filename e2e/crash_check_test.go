@@ -17,53 +17,6 @@ func (p *party) check() error {
 	return errors.Join(p.checkAgents(), p.checkTasks(), p.checkLost(), p.checkLogs(), p.checkNotices(), p.checkCursors())
 }
 
-func (p *party) checkAgents() error {
-	a, err := p.call(p.c, http.MethodGet, "/agents", nil)
-	if err != nil {
-		return err
-	}
-	var all struct{ Agents []struct{ ID, Label string } }
-	if err := expect(a, &all, http.StatusOK); err != nil {
-		return err
-	}
-	live := map[string]string{}
-	for _, agent := range all.Agents {
-		live[agent.ID] = agent.Label
-	}
-	for _, o := range p.agents {
-		label, found := live[o.id]
-		delete(live, o.id)
-		switch {
-		case o.gone && found:
-			return fmt.Errorf("%s was disposed and is back", o.id)
-		case !o.may && (!found || label != o.label):
-			return fmt.Errorf("%s %q is lost: %v", o.id, o.label, all)
-		case o.may && !o.gone:
-			if err := p.disposed(o); err != nil {
-				return fmt.Errorf("the end of %s, asked for again: %w", o.id, err)
-			}
-		}
-	}
-	for id, label := range live {
-		known := false
-		for _, opened := range p.opened {
-			known = known || opened == label
-		}
-		if id == "default" {
-			continue
-		}
-		if !known {
-			return fmt.Errorf("%s %q was opened by nobody", id, label)
-		}
-		if err := p.w.fresh(id, 0); err != nil {
-			return err
-		}
-		p.agents = append(p.agents, &owner{id: id, label: label})
-	}
-	p.opened = nil
-	return nil
-}
-
 // checkTasks compares the records.
 func (p *party) checkTasks() error {
 	all, err := p.list()
@@ -334,17 +287,17 @@ func (p *party) checkNotices() error {
 		if err := p.hear(); err != nil {
 			return err
 		}
-		missing := ""
+		var missing []string
 		for _, f := range p.tasks {
 			if _, told := p.byTask[f.id]; !told && !f.gone && f.end != nil && f.life != p.w.life && f.reported == 0 && !f.purging {
-				missing += " " + f.id + " " + f.label + ";"
+				missing = append(missing, f.id+" "+f.label)
 			}
 		}
-		if missing == "" {
+		if len(missing) == 0 {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("nobody was told of%s last was %s", missing, p.lastID)
+			return fmt.Errorf("nobody was told of %v; last was %s", missing, p.lastID)
 		}
 		<-tick.C
 	}

@@ -51,7 +51,7 @@ func seeded(t *testing.T) uint64 {
 		seed, err = strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err, "AFOOT_E2E_SEED")
 	}
-	fmt.Printf("%s: AFOOT_E2E_SEED=%d\n", t.Name(), seed)
+	fmt.Fprintf(os.Stderr, "%s: AFOOT_E2E_SEED=%d\n", t.Name(), seed)
 	t.Logf("AFOOT_E2E_SEED=%d", seed)
 	return seed
 }
@@ -83,6 +83,7 @@ type crasher struct {
 }
 
 func newCrasher(t *testing.T) *crasher {
+	t.Helper()
 	seed := seeded(t)
 	w := &crasher{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0)), nets: availableNets(t), shown: map[string]uint64{}, given: map[string]bool{}, inOrder: map[int]bool{}}
 	w.d = prepare(t, "AFOOT_KILL_GRACE=300ms", "AFOOT_MAX_TASKS_PER_OWNER=60", "AFOOT_MAX_STREAMS_PER_SESSION=64",

@@ -10,12 +10,12 @@ import (
 )
 
 // ends of a daemon that another one follows.
-func eachEnd(t *testing.T, test func(t *testing.T, d *daemon, end func()), env ...string) {
+func eachEnd(t *testing.T, test func(t *testing.T, d *daemon, end func())) {
 	t.Helper()
 	for _, how := range []string{"in order", "killed"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			d := serve(t, env...)
+			d := serve(t)
 			test(t, d, func() {
 				if how == "killed" {
 					d.die(t)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"net/http"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -86,14 +87,7 @@ func TestK6JournalOnAFullDisk(t *testing.T) {
 
 	free()
 	c.startsAgain(t)
-	eventually(t, 20*time.Second, "the end is told", func() bool {
-		for _, id := range ids(t, events.all("task.done")) {
-			if id == ending {
-				return true
-			}
-		}
-		return false
-	})
+	eventually(t, 20*time.Second, "the end is told", func() bool { return slices.Contains(ids(t, events.all("task.done")), ending) })
 	require.Empty(t, events.all("gap"))
 	require.NotContains(t, ids(t, events.all("task.done")), doomed)
 	before := c.list(t, "limit=1000")

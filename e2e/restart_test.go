@@ -31,13 +31,6 @@ func (d *daemon) again() {
 	d.ready()
 }
 
-// restart ends the daemon in order and starts it again.
-func (d *daemon) restart() {
-	d.t.Helper()
-	d.stop()
-	d.again()
-}
-
 // nextLife gives the next launch, and all that it starts, a mark of its own.
 func (d *daemon) nextLife(n int) { d.env = append(d.env, fmt.Sprintf("E2E_LIFE=%d", n)) }
 
@@ -60,9 +53,6 @@ func parent(pid int) int {
 	n, _ := strconv.Atoi(statField(pid, 1))
 	return n
 }
-
-// born gives when a process was made, which tells it from a later one of its number.
-func born(pid int) string { return statField(pid, 19) }
 
 // statField gives a field of /proc/PID/stat, counted from the state letter.
 func statField(pid, n int) string {
