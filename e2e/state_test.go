@@ -23,7 +23,7 @@ func (c *client) over(t *testing.T, id string) snapshot {
 	return s
 }
 
-// diskBytes gives what the files of the state directory really take on the disk.
+// diskBytes gives what captured output really takes on the disk.
 func (d *daemon) diskBytes(t *testing.T) int64 {
 	t.Helper()
 	var sum int64
@@ -35,7 +35,7 @@ func (d *daemon) diskBytes(t *testing.T) int64 {
 	return sum
 }
 
-// files counts the files of the state directory.
+// files counts the files of captured output.
 func (d *daemon) files(t *testing.T) int {
 	t.Helper()
 	n := 0
@@ -43,7 +43,7 @@ func (d *daemon) files(t *testing.T) int {
 	return n
 }
 
-// fileWith finds the file of the state directory in which a task's output lies.
+// fileWith finds the file in which a task's output lies.
 func (d *daemon) fileWith(t *testing.T, text string) string {
 	t.Helper()
 	found := ""
@@ -59,11 +59,11 @@ func (d *daemon) fileWith(t *testing.T, text string) string {
 	return found
 }
 
-// eachFile visits the regular files that are there; one that vanishes on the way is
+// eachFile visits the regular files of captured output that are there; one that vanishes on the way is
 // none.
 func (d *daemon) eachFile(t *testing.T, visit func(path string, info fs.FileInfo)) {
 	t.Helper()
-	require.NoError(t, filepath.WalkDir(d.state, func(path string, entry fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(filepath.Join(d.state, "output"), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
 			if info, err := entry.Info(); err == nil {
 				visit(path, info)
