@@ -17,6 +17,47 @@ func (p *party) check() error {
 	return errors.Join(p.checkAgents(), p.checkTasks(), p.checkLost(), p.checkLogs(), p.checkNotices(), p.checkCursors())
 }
 
+// list looks at everything, and gives it by id.
+func (p *party) list() (map[string]snapshot, error) {
+	all := map[string]snapshot{}
+	after := ""
+	for {
+		a, err := p.call(p.c, http.MethodGet, "/tasks?limit=1000"+after, nil)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Tasks []snapshot
+			Next  string
+		}
+		if err := expect(a, &page, http.StatusOK); err != nil {
+			return nil, err
+		}
+		for _, s := range page.Tasks {
+			all[s.ID] = s
+		}
+		if page.Next == "" {
+			break
+		}
+		after = "&after=" + page.Next
+	}
+	for _, f := range p.tasks {
+		s, found := all[f.id]
+		switch {
+		case !found && !f.gone && !f.purging && (f.agent == nil || !f.agent.may):
+			return nil, fmt.Errorf("%s %s is not in the list", f.id, f.label)
+		case !found:
+		case f.gone:
+			return nil, fmt.Errorf("%s %s is gone, and in the list", f.id, f.label)
+		default:
+			if err := p.see(f, s); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
 // checkTasks compares the records.
 func (p *party) checkTasks() error {
 	all, err := p.list()

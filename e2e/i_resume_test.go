@@ -206,66 +206,72 @@ func TestI2EvictedId(t *testing.T) {
 // numbers go on, and there is no gap.
 func TestI2IdsOfBeforeARestart(t *testing.T) {
 	t.Parallel()
-	eachEnd(t, func(t *testing.T, d *daemon, end func()) {
-		c := d.as("i2")
-		events := c.subscribe(t, "", "")
-		want := c.ends(t, 4)
-		old := events.done(t, 4)
-		live := c.start(t, `echo up; sleep 979`).ID
-		c.says(t, live, "up")
-		events.cut()
-		unheard := c.ends(t, 2)
-		end()
-		d.again()
+	for _, how := range mortal {
+		t.Run(how, func(t *testing.T) {
+			d, end := serveUntil(t, how)
+			c := d.as("i2")
+			events := c.subscribe(t, "", "")
+			want := c.ends(t, 4)
+			old := events.done(t, 4)
+			live := c.start(t, `echo up; sleep 979`).ID
+			c.says(t, live, "up")
+			events.cut()
+			unheard := c.ends(t, 2)
+			end()
+			d.again()
 
-		// Ends so shortly before that nobody was told yet come in any order.
-		late := ids(t, c.subscribe(t, "observe=true", old[3].id).done(t, 3))
-		require.ElementsMatch(t, append(unheard, live), late)
-		want = append(want, late...)
-		epoch, first := old[0].number(t)
-		for i, e := range old {
-			again := c.subscribe(t, "", e.id)
-			told := again.done(t, len(want)-i-1)
-			require.Equal(t, want[i+1:], ids(t, told))
-			for k, e := range told {
-				now, n := e.number(t)
-				require.Equal(t, epoch, now)
-				require.Equal(t, first+uint64(i+k)+1, n)
+			// Ends so shortly before that nobody was told yet come in any order.
+			late := ids(t, c.subscribe(t, "observe=true", old[3].id).done(t, 3))
+			require.ElementsMatch(t, append(unheard, live), late)
+			want = append(want, late...)
+			epoch, first := old[0].number(t)
+			for i, e := range old {
+				again := c.subscribe(t, "", e.id)
+				told := again.done(t, len(want)-i-1)
+				require.Equal(t, want[i+1:], ids(t, told))
+				for k, e := range told {
+					now, n := e.number(t)
+					require.Equal(t, epoch, now)
+					require.Equal(t, first+uint64(i+k)+1, n)
+				}
+				require.Empty(t, again.quiet(t, c)[len(told):])
+				want = append(want, again.all("task.done")[len(told)].notice(t).Task.ID)
+				require.Empty(t, again.all("gap"))
+				again.leave(t, c)
 			}
-			require.Empty(t, again.quiet(t, c)[len(told):])
-			want = append(want, again.all("task.done")[len(told)].notice(t).Task.ID)
-			require.Empty(t, again.all("gap"))
-			again.leave(t, c)
-		}
-	})
+		})
+	}
 }
 
 // Of notices that were not kept there is a gap: new ones are never taken for old ones.
 func TestI2IdsOfALostJournal(t *testing.T) {
 	t.Parallel()
-	eachEnd(t, func(t *testing.T, d *daemon, end func()) {
-		c := d.as("i2")
-		events := c.subscribe(t, "", "")
-		c.ends(t, 4)
-		old := events.done(t, 4)
-		end()
-		for _, path := range d.journalFiles(t) {
-			require.NoError(t, os.Remove(path))
-		}
-		d.again()
-		for _, e := range old[1:] {
-			again := c.subscribe(t, "", e.id)
-			require.Equal(t, "gap", again.await(t, 5*time.Second, 1, "gap", "task.done")[0].name)
-			again.leave(t, c)
-		}
-		want := c.ends(t, 6)
-		seen := c.subscribe(t, "", "")
-		require.Equal(t, want, ids(t, seen.done(t, 6)))
-		seen.cut()
-		for _, e := range old {
-			again := c.subscribe(t, "", e.id)
-			require.Equal(t, "gap", again.await(t, 5*time.Second, 1, "gap", "task.done")[0].name, "%s is of a journal that is gone", e.id)
-			again.cut()
-		}
-	})
+	for _, how := range mortal {
+		t.Run(how, func(t *testing.T) {
+			d, end := serveUntil(t, how)
+			c := d.as("i2")
+			events := c.subscribe(t, "", "")
+			c.ends(t, 4)
+			old := events.done(t, 4)
+			end()
+			for _, path := range d.journalFiles(t) {
+				require.NoError(t, os.Remove(path))
+			}
+			d.again()
+			for _, e := range old[1:] {
+				again := c.subscribe(t, "", e.id)
+				require.Equal(t, "gap", again.await(t, 5*time.Second, 1, "gap", "task.done")[0].name)
+				again.leave(t, c)
+			}
+			want := c.ends(t, 6)
+			seen := c.subscribe(t, "", "")
+			require.Equal(t, want, ids(t, seen.done(t, 6)))
+			seen.cut()
+			for _, e := range old {
+				again := c.subscribe(t, "", e.id)
+				require.Equal(t, "gap", again.await(t, 5*time.Second, 1, "gap", "task.done")[0].name, "%s is of a journal that is gone", e.id)
+				again.cut()
+			}
+		})
+	}
 }
