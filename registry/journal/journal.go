@@ -90,11 +90,11 @@ func (j *Journal) Check() error {
 	if j.refusal.Load() == nil {
 		return nil
 	}
-	tried := make(chan struct{})
+	tried, asked := make(chan struct{}), time.Now()
 	bound := time.NewTimer(checkBound)
 	defer bound.Stop()
 	select {
-	case j.jobs <- func() { j.retry(); close(tried) }:
+	case j.jobs <- func() { j.retry(asked); close(tried) }:
 		select {
 		case <-tried:
 		case <-bound.C:

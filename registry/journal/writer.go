@@ -23,9 +23,7 @@ const (
 const (
 	firstTry = 50 * time.Millisecond
 	lastTry  = 5 * time.Second
-	// retryPause lies between trials that were asked for, checkBound is how long who
-	// asks waits for one.
-	retryPause = 10 * time.Millisecond
+	// checkBound is how long who asks waits for a trial.
 	checkBound = time.Second
 )
 
@@ -40,7 +38,7 @@ type writer struct {
 	write, move, space error
 	since              time.Time
 	pause              time.Duration
-	// retried is when somebody's question was the last to have the trouble tried.
+	// retried is when the last trial that somebody asked for began.
 	retried time.Time
 	// due is when the timer was last set to ring; zero when it rests.
 	due   time.Time
@@ -241,15 +239,16 @@ func (j *Journal) heal() {
 	j.tell()
 }
 
-// retry heals for somebody who asks. Those who ask at once share one trial.
-func (j *Journal) retry() {
+// retry heals for somebody who asked at that time. Those who ask at once share one
+// trial.
+func (j *Journal) retry(asked time.Time) {
 	w := &j.writer
-	if time.Since(w.retried) < retryPause {
+	if w.retried.After(asked) {
 		return
 	}
+	w.retried = time.Now()
 	w.pause = 0
 	j.heal()
-	w.retried = time.Now()
 }
 
 // tell makes the state of things known, and logs its changes.
