@@ -86,12 +86,14 @@ func (s *Service) renewLocked(r *record, h *handout) {
 	})
 }
 
-// lostLocked takes an answer out of its hold, which ends with the last one.
+// lostLocked takes an answer out of its hold, which ends with the last one. Then
+// nobody knows of the end: an ack is meant for what was read before.
 func (s *Service) lostLocked(r *record, h *handout, epoch uint64) {
 	if h.epoch != epoch {
 		return
 	}
 	if h.standing--; h.standing == 0 {
+		h.terminal = false
 		s.releaseHoldLocked(r, h)
 	}
 }

@@ -14,6 +14,7 @@ func ackHoldCases() []testCase {
 		{name: "a further explicit read renews the 30 s", run: holdRenewed},
 		{name: "a further read that is abandoned does not end the hold", run: holdOutlastsAbandon},
 		{name: "a late ack still moves the cursor and reports", run: holdLateAck},
+		{name: "an ack of what was read before a lost end reports no end", run: holdLostEnd},
 		{name: "an ack below the cursor does not end the hold", run: holdAckBelow},
 		{name: "an ack counts after a write that took longer than 30 s", run: holdSlowWrite},
 		{name: "an abandoned explicit read announces at once", run: holdAbandoned},
@@ -95,6 +96,20 @@ func holdOutlastsAbandon(w *world) {
 		w.ack(work, r.NextOffset)
 		w.is.True(w.get(work).Reported)
 	}
+}
+
+// holdLostEnd: the ack can only mean the answer that came while the work lived.
+func holdLostEnd(w *world) {
+	work := w.start(alice(), Script{})
+	work.Output.Append("abc")
+	live := w.takeExplicit(work)
+	w.is.False(live.Snapshot.Status.Terminal())
+	work.Complete("")
+	w.settled()
+	w.holdWith(work, registry.ReadOptions{Explicit: true}).Abandon()
+	w.ack(work, live.NextOffset)
+	w.is.False(w.get(work).Reported)
+	w.notices(work, 1)
 }
 
 func holdLateAck(w *world) {
