@@ -31,11 +31,15 @@ func (j *Journal) Backup(ctx context.Context, path string) error {
 	defer func() {
 		_ = os.Remove(part) // by the other name it is whole, or it is nothing
 		_ = os.Remove(part + rollSuffix)
+		_ = os.Remove(part + walSuffix)
 	}()
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("back up to %s: %w", path, err)
 	}
 	if err := j.copyTo(ctx, part); err != nil {
+		return fmt.Errorf("back up to %s: %w", path, err)
+	}
+	if err := unmark(part); err != nil {
 		return fmt.Errorf("back up to %s: %w", path, err)
 	}
 	// A link, unlike a rename, never replaces.
@@ -87,4 +91,19 @@ func (j *Journal) copyTo(ctx context.Context, path string) error {
 		return d.why(c.endBackup())
 	})
 	return errors.Join(err, end)
+}
+
+// unmark takes the epoch out of a copy.
+func unmark(path string) error {
+	d, err := newDisk(nil)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	c, err := connect(path, d, true)
+	if err != nil {
+		return err
+	}
+	err = c.run("DELETE FROM settings WHERE name = ?", epochSetting)
+	return errors.Join(err, c.close())
 }

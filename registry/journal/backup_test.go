@@ -66,6 +66,27 @@ func TestBackupWhileWritten(t *testing.T) {
 	require.Len(t, m.Agents, len(m.Tasks)-3000, "no half unit")
 }
 
+// A copy holds older numbers than were shown by then: its ids are not those of the
+// journal.
+func TestBackupHasNoEpoch(t *testing.T) {
+	j := opened(t, Config{Path: at(t)})
+	j.Notices().SetEpoch("first")
+	j.SetSetting("other", "kept")
+	synced(t, j, task(1))
+	dir := t.TempDir()
+	to := filepath.Join(dir, "copy")
+	require.NoError(t, j.Backup(t.Context(), to))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "nothing else is left")
+	require.Equal(t, "first", j.Notices().Epoch())
+	again := opened(t, Config{Path: to})
+	require.Empty(t, again.Notices().Epoch())
+	other, _ := again.Setting("other")
+	require.Equal(t, "kept", other)
+	require.Len(t, memory(t, again).Tasks, 1)
+}
+
 func TestBackupFailsClean(t *testing.T) {
 	j := opened(t, Config{Path: at(t)})
 	synced(t, j, task(1))

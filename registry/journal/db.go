@@ -31,8 +31,16 @@ func uri(path string, d *disk) string {
 	return u.String()
 }
 
-// connect opens what is at path, or makes it.
+// connect opens what is at path, or makes it; a log that has lost something is refused.
 func connect(path string, d *disk, sync bool) (*db, error) {
+	if err := wholeLog(path); err != nil {
+		return nil, err
+	}
+	return connectAnyway(path, d, sync)
+}
+
+// connectAnyway is connect, and drops what is lost.
+func connectAnyway(path string, d *disk, sync bool) (*db, error) {
 	d.forget()
 	conn, err := sqlite3.OpenFlags(uri(path, d), sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE|sqlite3.OPEN_URI)
 	if err != nil {

@@ -21,10 +21,17 @@ var errClosed = registry.Errorf(registry.CodeUnavailable, "the journal is closed
 type DamageError struct {
 	Path, Reason string
 	Cause        error
+	// Log says that only the write-ahead log is damaged: what is before the damage can
+	// be had, see [AcceptLoss].
+	Log bool
 }
 
 // Error says what is wrong and what can be done.
 func (e *DamageError) Error() string {
+	if e.Log {
+		return fmt.Sprintf("the journal %s is damaged: %s; look at it with \"afoot doctor\", put a file made by \"afoot backup\" in its place and "+
+			"move the files named like it away, or go on without what is lost by \"afoot doctor --accept-loss\"", e.Path, e.Reason)
+	}
 	return fmt.Sprintf("the journal %s is damaged: %s; look at it with \"afoot doctor\", put a file made by \"afoot backup\" in its place, "+
 		"or move it and the files named like it away to begin with nothing", e.Path, e.Reason)
 }

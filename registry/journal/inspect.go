@@ -100,7 +100,10 @@ func inspect(path string) (r Report, err error) {
 	if err := header(path, r.Size); err != nil {
 		return r, err
 	}
-	c, err := look(path)
+	if err := wholeLog(path); err != nil {
+		return r, err
+	}
+	c, err := look(path, false)
 	if err != nil {
 		return r, openError(path, err)
 	}
@@ -120,13 +123,13 @@ func inspect(path string) (r Report, err error) {
 	return r, openError(path, c.count(r.Rows))
 }
 
-// look opens a database for one long look.
-func look(path string) (*db, error) {
+// look opens a database for one long look, with its log or as if there was none.
+func look(path string, alone bool) (*db, error) {
 	d, err := newDisk(nil)
 	if err != nil {
 		return nil, err
 	}
-	d.looking = true
+	d.looking, d.alone = true, alone
 	conn, err := sqlite3.OpenFlags(uri(path, d), sqlite3.OPEN_READONLY|sqlite3.OPEN_URI)
 	if err != nil {
 		err = d.why(err)

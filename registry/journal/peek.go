@@ -14,7 +14,10 @@ func Peek(path string) (m registry.Memory, err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return m, err
 	}
-	c, err := look(path)
+	if err := wholeLog(path); err != nil {
+		return m, err
+	}
+	c, err := look(path, false)
 	if err != nil {
 		return m, openError(path, err)
 	}
