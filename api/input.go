@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
+	"strings"
 
 	"afoot/api/wire"
 )
@@ -49,7 +50,7 @@ func inputBytes(req wire.InputRequest) ([]byte, error) {
 		return nil, nil
 	}
 	data, err := base64.StdEncoding.Strict().DecodeString(*req.DataBase64)
-	if err != nil {
+	if err != nil || strings.ContainsAny(*req.DataBase64, "\r\n") { // which the decoder skips
 		return nil, invalid("The member \"dataBase64\" is not standard base64.")
 	}
 	return data, nil

@@ -34,7 +34,8 @@ func TestInput(t *testing.T) {
 		w.is.Equal(wire.InputResult{Written: len(c.data), Closed: c.closed}, into[wire.InputResult](a), c.body)
 		w.is.Equal(c.data, got[len(got)-1])
 	}
-	for _, body := range []string{`{}`, `{"close":false}`, `{"data":"x","dataBase64":"eA=="}`, `{"dataBase64":"eA"}`, `{"dataBase64":"eB=="}`} {
+	for _, body := range []string{`{}`, `{"close":false}`, `{"data":"x","dataBase64":"eA=="}`, `{"dataBase64":"eA"}`, `{"dataBase64":"eB=="}`,
+		`{"dataBase64":"YQ==\n"}`, `{"dataBase64":"YWJj\r\nZGVm"}`, `{"dataBase64":" YQ=="}`, `{"dataBase64":"-_8="}`} {
 		w.call(http.MethodPost, "/tasks/bash-1/input", body).refused(http.StatusBadRequest, "invalid")
 	}
 	w.is.Len(got, 5)
