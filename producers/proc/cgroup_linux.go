@@ -24,8 +24,6 @@ type cgroup struct {
 	mu sync.Mutex
 	// seq names the group; 0: it was given back.
 	seq uint64
-	// spoiled ones are not used again.
-	spoiled bool
 }
 
 // state reads cgroup.events. Nobody there for an empty group is final: processes are
@@ -46,15 +44,10 @@ func (c *cgroup) state() (seq uint64, empty bool) {
 	var buf [128]byte
 	n, err := unix.Read(fd, buf[:])
 	_ = unix.Close(fd)
-	switch events := string(buf[:max(n, 0)]); {
-	case errors.Is(err, unix.ENODEV):
+	if errors.Is(err, unix.ENODEV) {
 		return 0, true
-	case strings.Contains(events, "populated 0"):
-		// Who froze it would freeze the next one too.
-		c.spoiled = c.spoiled || events != quietGroup
-		return c.seq, true
 	}
-	return c.seq, false
+	return c.seq, bytes.Contains(buf[:max(n, 0)], []byte("populated 0"))
 }
 
 // vanishLocked removes the group if it is empty; that takes no descriptor.
@@ -75,24 +68,13 @@ func (c *cgroup) empty() bool {
 
 func (c *cgroup) release() {
 	c.group.release()
-	seq, empty := c.state()
-	if seq == 0 {
-		return
-	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.seq != seq {
-		return
-	}
-	c.groups.giveBack(seq, empty && !c.spoiled && c.groups.flat(seq))
+	seq := c.seq
 	c.seq = 0
-}
-
-// flat tells that a group has none below it.
-func (c *cgroups) flat(seq uint64) bool {
-	var stat unix.Stat_t
-	err := unix.Fstatat(int(c.lock.Fd()), groupName(seq), &stat, unix.AT_SYMLINK_NOFOLLOW)
-	return err == nil && stat.Nlink == 2
+	c.mu.Unlock()
+	if seq != 0 {
+		c.groups.giveBack(seq)
+	}
 }
 
 func (c *cgroup) current() uint64 {
@@ -123,16 +105,14 @@ func (c *cgroup) signal(sig syscall.Signal, members []Member) {
 	c.group.signal(sig, members)
 }
 
-// kill kills the whole group. The kernel would do the same to who is born into it
-// from another group later on, so it is not used again. Older kernels have no such
-// file; there each member is signalled alone.
+// kill kills the whole group. Older kernels have no such file; there each member is
+// signalled alone.
 func (c *cgroup) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seq == 0 {
 		return
 	}
-	c.spoiled = true
 	if fd, err := c.groups.openAt(groupName(c.seq)+"/cgroup.kill", unix.O_WRONLY); err == nil {
 		_, _ = unix.Write(fd, []byte("1"))
 		_ = unix.Close(fd)

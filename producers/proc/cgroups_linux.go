@@ -7,10 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -19,11 +17,6 @@ import (
 const (
 	// basePrefix begins the name of each host's own group.
 	basePrefix = "afoot-"
-	// idleGroups is how many empty groups wait to be used again. That costs nothing,
-	// making and removing one is work for the kernel.
-	idleGroups = 256
-	// quietGroup is what cgroup.events says of a group that may be used again.
-	quietGroup = "populated 0\nfrozen 0\n"
 )
 
 // cgroups makes a control group for each tree, all below one group of this host, which
@@ -35,14 +28,7 @@ type cgroups struct {
 	base string
 	lock *os.File
 
-	work sync.WaitGroup
-	mu   sync.Mutex
-	seq  uint64
-	idle []uint64
-	// doomed are to be removed, as soon as they are empty.
-	doomed  []uint64
-	working bool
-	closed  bool
+	stock stock
 
 	limits limits
 }
@@ -98,7 +84,7 @@ func (c *cgroups) try() error {
 		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: p.dir},
 	})
 	_ = unix.Close(p.dir)
-	c.giveBack(p.seq, errors.Is(err, unix.ENOENT))
+	c.giveBack(p.seq)
 	switch {
 	case err == nil:
 		// Seen where cgroup.kill was once written to this program's own group.
@@ -112,13 +98,8 @@ func (c *cgroups) try() error {
 
 // close removes all groups that are empty.
 func (c *cgroups) close() error {
-	c.mu.Lock()
-	c.closed = true
-	c.doomed = append(c.doomed, c.idle...)
-	c.idle = nil
-	c.mu.Unlock()
-	c.work.Wait()
-	c.removeDoomed()
+	c.pause()
+	c.removeAll()
 	c.limits.undo(c)
 	_ = removeGroup(c.dir()) // it stays as long as somebody lives in it
 	return c.lock.Close()
@@ -127,82 +108,6 @@ func (c *cgroups) close() error {
 func (c *cgroups) dir() string { return filepath.Join(c.home.dir, c.base) }
 
 func groupName(seq uint64) string { return "t" + strconv.FormatUint(seq, 10) }
-
-// take gives an empty group, open.
-func (c *cgroups) take(memoryMax, pidsMax int64) (*place, error) {
-	limited := memoryMax > 0 || pidsMax > 0
-	for {
-		seq, made, err := c.pick(limited)
-		if err != nil {
-			return nil, os.NewSyscallError("mkdir", err)
-		}
-		dir, err := c.openAt(groupName(seq), unix.O_DIRECTORY|unix.O_RDONLY)
-		if errors.Is(err, unix.ENOENT) && !made {
-			continue // somebody removed it
-		}
-		if err == nil && limited {
-			if err = limit(dir, memoryMax, pidsMax); err != nil {
-				_ = unix.Close(dir)
-			}
-		}
-		if err != nil {
-			c.giveBack(seq, !limited)
-			return nil, err
-		}
-		return &place{seq: seq, dir: dir, limited: limited}, nil
-	}
-}
-
-// pick gives an idle group, or makes one.
-func (c *cgroups) pick(anew bool) (seq uint64, made bool, err error) {
-	c.mu.Lock()
-	if n := len(c.idle); n > 0 && !anew {
-		seq, c.idle = c.idle[n-1], c.idle[:n-1]
-		c.mu.Unlock()
-		return seq, false, nil
-	}
-	c.seq++
-	seq = c.seq
-	c.mu.Unlock()
-	err = unix.Mkdirat(int(c.lock.Fd()), groupName(seq), 0o755)
-	return seq, true, err
-}
-
-// giveBack takes an empty group, to be used again if it is as it was made. It does
-// not wait for a removal.
-func (c *cgroups) giveBack(seq uint64, again bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if again && len(c.idle) < idleGroups && !c.closed {
-		c.idle = append(c.idle, seq)
-		return
-	}
-	c.doomed = append(c.doomed, seq)
-	if !c.working && !c.closed {
-		c.working = true
-		c.work.Go(func() {
-			c.removeDoomed()
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.working = false
-		})
-	}
-}
-
-// removeDoomed removes what it can. Who can't be removed is tried again when the
-// next one is given back.
-func (c *cgroups) removeDoomed() {
-	c.mu.Lock()
-	doomed := c.doomed
-	c.doomed = nil
-	c.mu.Unlock()
-	doomed = slices.DeleteFunc(doomed, func(seq uint64) bool {
-		return removeGroup(filepath.Join(c.dir(), groupName(seq))) == nil
-	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.doomed = append(c.doomed, doomed...)
-}
 
 // removeStale removes the groups of hosts that are dead, whose lock is free, and ends
 // who is left in them.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -37,7 +38,7 @@ type groupsState struct {
 	Dir, Name, Base string
 	Lock            int
 	Seq             uint64
-	Idle, Doomed    []uint64 `json:",omitempty"`
+	Spare, Doomed   []uint64 `json:",omitempty"`
 	Moved           bool     `json:",omitempty"`
 	Here, Below     []string `json:",omitempty"`
 }
@@ -75,8 +76,7 @@ type treeState struct {
 	Released bool
 	Listed   entriesState
 	// Of a control group:
-	Seq     uint64
-	Spoiled bool
+	Seq uint64
 	// Of a descent:
 	Born  uint64
 	Mark  string
@@ -206,6 +206,7 @@ func (h *Host) TakeBack() {
 	}
 	if c := h.nets.cgroups; c != nil {
 		_ = inherit(int(c.lock.Fd()), false)
+		c.resume()
 	}
 }
 
@@ -252,12 +253,13 @@ func membersOf(states []memberState) (members []Member) {
 }
 
 func (c *cgroups) state() *groupsState {
-	c.mu.Lock()
+	c.pause()
+	c.stock.mu.Lock()
 	s := &groupsState{
 		Dir: c.home.dir, Name: c.home.name, Base: c.base, Lock: int(c.lock.Fd()),
-		Seq: c.seq, Idle: append([]uint64(nil), c.idle...), Doomed: append([]uint64(nil), c.doomed...),
+		Seq: c.stock.seq, Spare: slices.Clone(c.stock.spare), Doomed: slices.Concat(c.stock.doomed, c.stock.stuck),
 	}
-	c.mu.Unlock()
+	c.stock.mu.Unlock()
 	c.limits.mu.Lock()
 	defer c.limits.mu.Unlock()
 	s.Moved, s.Here, s.Below = c.limits.moved, c.limits.here, c.limits.below
@@ -273,7 +275,7 @@ func (p *Process) state() treeState {
 	case *cgroup:
 		g = net.group
 		net.mu.Lock()
-		s.Seq, s.Spoiled = net.seq, net.spoiled
+		s.Seq = net.seq
 		net.mu.Unlock()
 	case *descent:
 		g = net.group
@@ -362,7 +364,7 @@ func (n *nets) adopt(host *Host, s *hostState) error {
 	if g := s.Groups; g != nil {
 		n.cgroups = &cgroups{
 			logger: host.logger, home: home{g.Dir, g.Name}, base: g.Base, lock: os.NewFile(uintptr(g.Lock), g.Base),
-			seq: g.Seq, idle: g.Idle, doomed: g.Doomed,
+			stock:  stock{seq: g.Seq, spare: g.Spare, doomed: g.Doomed},
 			limits: limits{moved: g.Moved, here: g.Here, below: g.Below},
 		}
 	} else {
@@ -392,7 +394,7 @@ func (h *Host) processBack(s *treeState) *Process {
 	}
 	switch {
 	case h.nets.cgroups != nil:
-		p.tree.net = &cgroup{group: g, groups: h.nets.cgroups, seq: s.Seq, spoiled: s.Spoiled}
+		p.tree.net = &cgroup{group: g, groups: h.nets.cgroups, seq: s.Seq}
 	case h.nets.lineage != nil:
 		p.tree.net = h.nets.lineage.back(g, s)
 	default:

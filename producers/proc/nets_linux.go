@@ -92,11 +92,9 @@ func (n *nets) close() (err error) {
 // place is what a tree is born into.
 type place struct {
 	// seq and dir are a control group's; dir is -1 where there is none.
-	seq uint64
-	dir int
-	// limited ones serve only once.
-	limited bool
-	birth   birth
+	seq   uint64
+	dir   int
+	birth birth
 }
 
 // place readies what a tree is born into; nil if the net needs nothing of that.
@@ -113,12 +111,11 @@ func (n *nets) place(spec *Spec) (*place, error) {
 	return nil, nil //nolint:nilnil // there is none, and that is right
 }
 
-// abandon takes back a place that nobody was born into. What was wrong may be wrong
-// with the place, so it is not used again.
+// abandon takes back a place that nobody was born into.
 func (n *nets) abandon(p *place) {
 	if p != nil && p.dir >= 0 {
 		_ = unix.Close(p.dir)
-		n.cgroups.giveBack(p.seq, false)
+		n.cgroups.giveBack(p.seq)
 	}
 }
 
@@ -136,7 +133,7 @@ func (n *nets) cast(p *place, g *group) net {
 	case p == nil:
 	case p.dir >= 0:
 		_ = unix.Close(p.dir)
-		return &cgroup{group: g, groups: n.cgroups, seq: p.seq, spoiled: p.limited}
+		return &cgroup{group: g, groups: n.cgroups, seq: p.seq}
 	default:
 		return n.lineage.adopt(g, p.birth)
 	}
