@@ -122,27 +122,30 @@ func (c *client) mayStart(t *testing.T, command, text string) {
 // The disk is filled by somebody else, while tasks write and before.
 func TestK6DiskFilledBySomebodyElse(t *testing.T) {
 	t.Parallel()
-	const reason = "no space left on device"
-	d := onSmallDisk(t)
-	c := d.as("k6")
-	for _, split := range []fields{nil, {"streams": "split"}} {
-		g := newGate(t)
-		running := c.start(t, `echo before; `+g.wait()+`head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; exit 6`, split).ID
-		c.says(t, running, "before\n")
-		free := d.fill(t)
-		g.open(t)
-		eventually(t, 20*time.Second, "end", func() bool { return c.get(t, running).terminal() })
-		s := c.get(t, running)
-		require.Equal(t, 6, s.exitCode(), "the exit code is the command's own")
-		require.Contains(t, s.Detail, reason)
-		require.Positive(t, s.DroppedBytes)
-		c.mayStart(t, `echo hi`, "hi\n")
-		require.Equal(t, http.StatusOK, c.do(t, http.MethodGet, "/tasks", nil).status)
-		require.Equal(t, http.StatusOK, d.with("").do(t, http.MethodGet, "/healthz", nil).status)
-		free()
-		end, text := c.finish(t, c.start(t, `echo again`, split).ID)
-		require.Equal(t, "again\n", text)
-		require.Equal(t, "exit code: 0", end.Detail)
+	for name, split := range map[string]fields{"merged": nil, "split": {"streams": "split"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const reason = "no space left on device"
+			d := onSmallDisk(t)
+			c := d.as("k6")
+			g := newGate(t)
+			running := c.start(t, `echo before; `+g.wait()+`head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; exit 6`, split).ID
+			c.says(t, running, "before\n")
+			free := d.fill(t)
+			g.open(t)
+			eventually(t, 20*time.Second, "end", func() bool { return c.get(t, running).terminal() })
+			s := c.get(t, running)
+			require.Equal(t, 6, s.exitCode(), "the exit code is the command's own")
+			require.Contains(t, s.Detail, reason)
+			require.Positive(t, s.DroppedBytes)
+			c.mayStart(t, `echo hi`, "hi\n")
+			require.Equal(t, http.StatusOK, c.do(t, http.MethodGet, "/tasks", nil).status)
+			require.Equal(t, http.StatusOK, d.with("").do(t, http.MethodGet, "/healthz", nil).status)
+			free()
+			end, text := c.finish(t, c.start(t, `echo again`, split).ID)
+			require.Equal(t, "again\n", text)
+			require.Equal(t, "exit code: 0", end.Detail)
+		})
 	}
 }
 
