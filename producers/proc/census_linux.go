@@ -25,6 +25,47 @@ type pass struct {
 	all      []stat
 	sessions map[int][]stat
 	err      error
+
+	indexed  sync.Once
+	byNumber map[int]stat
+	children map[int][]stat
+}
+
+// index sorts those who are alive, for whoever asks first.
+func (p *pass) index() {
+	p.indexed.Do(func() {
+		p.byNumber, p.children = make(map[int]stat, len(p.all)), make(map[int][]stat)
+		for _, s := range p.all {
+			if !s.dead {
+				p.byNumber[s.pid] = s
+				p.children[s.parent] = append(p.children[s.parent], s)
+			}
+		}
+	})
+}
+
+// alive gives a live process by its number.
+func (p *pass) alive(pid int) (stat, bool) {
+	p.index()
+	s, ok := p.byNumber[pid]
+	return s, ok
+}
+
+// below lists who descends from a live process.
+func (p *pass) below(pid int) (found []stat) {
+	s, ok := p.alive(pid)
+	if !ok {
+		return nil
+	}
+	for todo := []stat{s}; len(todo) > 0; {
+		s, todo = todo[len(todo)-1], todo[:len(todo)-1]
+		for _, child := range p.children[s.pid] {
+			if child.start >= s.start && child.pid != pid { // else the number has changed hands during the look
+				todo, found = append(todo, child), append(found, child)
+			}
+		}
+	}
+	return found
 }
 
 func (c *census) init() { c.turn = make(chan struct{}, 1) }

@@ -15,15 +15,15 @@ import (
 
 // cgroup is the net that knows a tree by its control group, which no process leaves
 // by itself. Only a process that may write to another group moves there (one of root,
-// or of the daemon's own user where groups were delegated to that). Of those the
-// leader's session is still seen, once everybody else is gone.
+// or of the daemon's own user where groups were delegated to that); see [outside].
 type cgroup struct {
 	*group
 	groups *cgroups
 
 	mu sync.Mutex
 	// seq names the group; 0: it was given back.
-	seq uint64
+	seq     uint64
+	outside outside
 }
 
 // state reads cgroup.events. Nobody there for an empty group is final: processes are
@@ -60,10 +60,14 @@ func (c *cgroup) vanishLocked() bool {
 }
 
 func (c *cgroup) empty() bool {
-	if seq, empty := c.state(); seq != 0 {
-		return empty && (!c.reaped.Load() || c.group.empty())
-	}
-	return !c.reaped.Load() || c.group.empty()
+	_, empty := c.state()
+	return empty && c.deserted()
+}
+
+// inhabited tells for sure that somebody lives in the group, by one look at it.
+func (c *cgroup) inhabited() bool {
+	_, empty := c.state()
+	return !empty
 }
 
 func (c *cgroup) release() {
@@ -84,17 +88,23 @@ func (c *cgroup) current() uint64 {
 }
 
 func (c *cgroup) members() ([]Member, error) {
-	seq := c.current()
-	if seq != 0 {
-		members, err := c.groups.members(groupName(seq))
-		if err != nil || len(members) > 0 {
-			return members, err
+	var members []Member
+	if seq := c.current(); seq != 0 {
+		var err error
+		if members, err = c.groups.members(groupName(seq)); err != nil {
+			return nil, err
 		}
 	}
-	if !c.reaped.Load() || c.group.empty() {
+	if len(members) == 0 && c.deserted() {
 		return nil, nil
 	}
-	return c.group.members()
+	p := c.host.procs.look()
+	if p.err != nil {
+		return nil, p.err
+	}
+	others := c.outsiders(p, members)
+	c.host.roll.learn(&c.listed, others, c.reaped.Load())
+	return append(members, others...), nil
 }
 
 // signal reaches the whole group with SIGKILL, also who is being born into it.

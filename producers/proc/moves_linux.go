@@ -76,7 +76,8 @@ type treeState struct {
 	Released bool
 	Listed   entriesState
 	// Of a control group:
-	Seq uint64
+	Seq     uint64
+	Outside []memberState `json:",omitempty"`
 	// Of a descent:
 	Born  uint64
 	Mark  string
@@ -275,7 +276,7 @@ func (p *Process) state() treeState {
 	case *cgroup:
 		g = net.group
 		net.mu.Lock()
-		s.Seq = net.seq
+		s.Seq, s.Outside = net.seq, statesOf(net.outside.known)
 		net.mu.Unlock()
 	case *descent:
 		g = net.group
@@ -394,7 +395,7 @@ func (h *Host) processBack(s *treeState) *Process {
 	}
 	switch {
 	case h.nets.cgroups != nil:
-		p.tree.net = &cgroup{group: g, groups: h.nets.cgroups, seq: s.Seq}
+		p.tree.net = &cgroup{group: g, groups: h.nets.cgroups, seq: s.Seq, outside: outside{membersOf(s.Outside), len(s.Outside) > 0}}
 	case h.nets.lineage != nil:
 		p.tree.net = h.nets.lineage.back(g, s)
 	default:

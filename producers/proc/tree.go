@@ -166,6 +166,9 @@ func (t *Tree) Left() bool {
 		t.net.release()
 		return false
 	}
+	if sure, ok := t.net.(interface{ inhabited() bool }); ok && sure.inhabited() {
+		return true
+	}
 	members, err := t.net.members()
 	return err != nil || len(members) > 0
 }
