@@ -75,6 +75,7 @@ type API struct {
 
 	metrics  *metrics
 	watchers watchers
+	leaving  leaving
 	gzips    sync.Pool
 	handler  http.Handler
 	detach   []func()
@@ -101,6 +102,7 @@ func New(cfg Config) (*API, error) {
 		writeTimeout: cmp.Or(cfg.WriteTimeout, 30*time.Second),
 		life:         strconv.FormatInt(time.Now().UnixMilli(), 36),
 	}
+	a.leaving = newLeaving()
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}

@@ -41,6 +41,9 @@ func (c *call) send(r *http.Request, read registry.Read, how *reading) error {
 	if how.wait.clamped > 0 {
 		h.Set("Afoot-Timeout-Ms", strconv.FormatInt(how.wait.clamped.Milliseconds(), 10))
 	}
+	if how.wait.asked && !read.Snapshot.Status.Terminal() && c.api.isLeaving() {
+		h.Set("Retry-After", "0") // it was cut short
+	}
 	var body []byte
 	if how.text {
 		h.Set("Content-Type", "text/plain; charset=utf-8")

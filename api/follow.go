@@ -51,6 +51,7 @@ func (p *logPiece) follow(c *call, r *http.Request, rng byteRange, ranged bool) 
 
 // goOn calls send with each new end of the output, until the last.
 func (p *logPiece) goOn(c *call, r *http.Request, send func(end int64) error) error {
+	left := c.api.left()
 	expiry := time.NewTimer(time.Until(c.principal.ExpiresAt))
 	defer expiry.Stop()
 	rest := time.NewTimer(lull)
@@ -70,6 +71,8 @@ func (p *logPiece) goOn(c *call, r *http.Request, send func(end int64) error) er
 		select {
 		case <-p.log.Grown(p.begin):
 		case <-r.Context().Done():
+			return http.ErrAbortHandler
+		case <-left:
 			return http.ErrAbortHandler
 		case <-expiry.C:
 			return http.ErrAbortHandler

@@ -67,7 +67,7 @@ func (l *lines) next() (registry.Read, error) {
 			return read, err
 		}
 		left := time.Until(l.until)
-		if read.NextOffset > read.Offset || read.EOF || !l.how.wait.asked || left <= 0 {
+		if read.NextOffset > read.Offset || read.EOF || !l.how.wait.asked || left <= 0 || l.api.isLeaving() {
 			return read, nil
 		}
 		// Wait for what was not there before: more bytes, or the end of the task.

@@ -19,17 +19,6 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// noReload says why tests of the hand-over to another binary are skipped; "" if they
-// are not.
-const noReload = "a reload does not hand over to the binary on disk yet"
-
-func needReload(t *testing.T) {
-	t.Helper()
-	if noReload != "" {
-		t.Skip(noReload)
-	}
-}
-
 // replaceable makes the daemon run a copy of the binary, and gives what puts another
 // copy in its place.
 func (d *daemon) replaceable(t *testing.T) (replace func()) {
@@ -95,7 +84,6 @@ func (d *daemon) reloads(t *testing.T, bySignal bool) {
 // byte is lost, no call fails, and everything is told once.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	needReload(t)
 	w := newCrasher(t)
 	w.reloading = true
 	w.net = w.nets[w.r.IntN(len(w.nets))]
@@ -183,7 +171,6 @@ func (p *party) settle() error {
 // reads goes on to be read from, and who waits is answered at once.
 func TestReloadKeepsTasks(t *testing.T) {
 	t.Parallel()
-	needReload(t)
 	for _, name := range nets {
 		t.Run(name, func(t *testing.T) {
 			net := inNet(t, name)
@@ -310,7 +297,6 @@ func counted(t *testing.T, text string) {
 // A binary or a configuration that is no good changes nothing, and the answer says why.
 func TestReloadRefused(t *testing.T) {
 	t.Parallel()
-	needReload(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "env")
 	require.NoError(t, os.WriteFile(file, []byte("AFOOT_HEARTBEAT=14s\n"), 0o600))

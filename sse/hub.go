@@ -181,6 +181,20 @@ func (h *Hub) Close(ctx context.Context, reason string) error {
 	return ctx.Err()
 }
 
+// Reopen takes new streams again after [Hub.Close] has returned: whoever was told bye may
+// come back.
+func (h *Hub) Reopen() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		return
+	}
+	h.closed, h.drained, h.sweeper = false, make(chan struct{}), nil
+	if len(h.sessions) > 0 {
+		h.sweepLaterLocked()
+	}
+}
+
 // drainedLocked tells Close once the last stream of a closed hub is gone. No
 // stream is added to a closed hub, so that this happens once.
 func (h *Hub) drainedLocked() {

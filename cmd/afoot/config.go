@@ -159,6 +159,16 @@ func (c *Config) reread() (*Config, error) {
 	return next, err
 }
 
+// putBack undoes a reread of which nothing was taken up.
+func (c *Config) putBack(next *Config) {
+	for name := range next.fromFile {
+		_ = os.Unsetenv(name)
+	}
+	for name, value := range c.fromFile {
+		_ = os.Setenv(name, value)
+	}
+}
+
 // changed names the variables that differ, in their order.
 func (c *Config) changed(next *Config) (names []string) {
 	known := configNames(&Config{})

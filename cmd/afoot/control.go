@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,11 +54,23 @@ type control struct {
 	obey     func(ctx context.Context, o order) verdict
 	cancel   context.CancelFunc
 	work     sync.WaitGroup
+
+	mu sync.Mutex
+	// reloads wait for the answer to a reload, which another image of the program gives.
+	reloads map[net.Conn]struct{}
 }
 
 // openControl listens in the state directory; the caller holds its lock, so that a
 // socket that is there has no owner.
 func openControl(dir string, obey func(context.Context, order) verdict) (*control, error) {
+	listener, err := listenControl(dir)
+	if err != nil {
+		return nil, err
+	}
+	return serveControl(listener, obey), nil
+}
+
+func listenControl(dir string) (net.Listener, error) {
 	path, done, err := socketPath(dir)
 	if err != nil {
 		return nil, err
@@ -73,10 +87,35 @@ func openControl(dir string, obey func(context.Context, order) verdict) (*contro
 	if err := os.Chmod(filepath.Join(dir, controlName), 0o600); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
+	return listener, nil
+}
+
+func serveControl(listener net.Listener, obey func(context.Context, order) verdict) *control {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &control{listener: listener, obey: obey, cancel: cancel}
+	c := &control{listener: listener, obey: obey, cancel: cancel, reloads: make(map[net.Conn]struct{})}
 	c.work.Go(func() { c.accept(ctx) })
-	return c, nil
+	return c
+}
+
+// awaiting gives the connections that wait for the answer to a reload.
+func (c *control) awaiting() []net.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.reloads))
+}
+
+func (c *control) note(conn net.Conn, o order) (forget func()) {
+	if o.Do != controlReload {
+		return func() {}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reloads[conn] = struct{}{}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.reloads, conn)
+	}
 }
 
 // socketPath gives an address that is short enough; done gives back what it needs.
@@ -127,14 +166,21 @@ func (c *control) serve(ctx context.Context, conn net.Conn) {
 		if err != nil {
 			return
 		}
+		forget := c.note(conn, o)
 		answer = c.obey(ctx, o)
+		forget()
 	}
+	answer.send(conn)
+}
+
+// send answers. Who has left does not hear it.
+func (answer verdict) send(conn net.Conn) {
 	text, err := json.Marshal(answer)
 	if err != nil {
 		return
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(controlPatience))
-	_, _ = conn.Write(append(text, '\n')) // who has left does not hear it
+	_, _ = conn.Write(append(text, '\n'))
 }
 
 // ownPeer refuses everybody but the daemon's own user, and root.

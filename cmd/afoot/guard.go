@@ -146,6 +146,16 @@ func (g *guard) keep() {
 	}
 }
 
+// hold keeps the watchdog as it is until release, and gives its pipe, nil if there is
+// none just now.
+func (g *guard) hold() (pipe *os.File, pid int, release func()) {
+	g.mu.Lock()
+	if g.pipe != nil && g.process != nil {
+		pipe, pid = g.pipe, g.process.Pid
+	}
+	return pipe, pid, g.mu.Unlock
+}
+
 // close ends the watchdog: with nothing for it to do if everything has ended in order,
 // else by ending what is left.
 func (g *guard) close(inOrder bool) {

@@ -56,6 +56,7 @@ func (h *house) restore(ctx context.Context) error {
 	if err := h.service.Load(ctx); err != nil {
 		return err
 	}
+	h.bash.EndUnclaimed()
 	if err := h.api.Reconcile(ctx); err != nil {
 		return err
 	}

@@ -18,12 +18,18 @@ func main() {
 	if os.Getpid() == 1 {
 		os.Exit(runInit())
 	}
-	os.Exit(start(os.Args[1:], os.Stdout, os.Stderr))
+	luggage, err := arrive()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "afoot:", oneLine(err))
+		os.Exit(exitFailed)
+	}
+	os.Exit(start(os.Args[1:], os.Stdout, os.Stderr, luggage))
 }
 
-// start runs one command line and gives its exit code.
-func start(args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: stdout, stderr: stderr}
+// start runs one command line and gives its exit code. The luggage is that of an earlier
+// image of this process, nil where there was none.
+func start(args []string, stdout, stderr io.Writer, from *luggage) int {
+	a := &app{stdout: stdout, stderr: stderr, from: from}
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())

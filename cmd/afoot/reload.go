@@ -38,8 +38,21 @@ func (d *daemon) reload(ctx context.Context) (lines []string, err error) {
 	if err := next.checkServe(); err != nil {
 		return nil, fmt.Errorf("the configuration was not changed: %w", err)
 	}
-	replaced, err := newBinary(ctx, next)
-	if err != nil {
+	if err := d.askBinary(ctx, next); err != nil {
+		was.putBack(next)
+		return nil, err
+	}
+	changed := was.changed(next)
+	stays := d.stays(changed)
+	if stays == "" {
+		for _, name := range changed {
+			lines = append(lines, name+" was taken up")
+		}
+		if len(lines) == 0 {
+			lines = append(lines, "the configuration has not changed")
+		}
+		err := d.replace(ctx, next.Environ, lines) // it is back only if that failed
+		was.putBack(next)
 		return nil, err
 	}
 	if next.JWKS != was.JWKS {
@@ -49,7 +62,7 @@ func (d *daemon) reload(ctx context.Context) (lines []string, err error) {
 	}
 	d.house.take(next)
 	live := liveVariables()
-	for _, name := range was.changed(next) {
+	for _, name := range changed {
 		if slices.Contains(live, strings.TrimPrefix(name, envPrefix+"_")) {
 			lines = append(lines, name+" was taken up")
 		} else {
@@ -60,10 +73,27 @@ func (d *daemon) reload(ctx context.Context) (lines []string, err error) {
 		lines = append(lines, "the configuration has not changed")
 	}
 	d.config.Store(merged(was, next))
-	if replaced {
-		lines = append(lines, "the binary was not replaced: a restart takes up the new one")
+	if !isRunning(d.program) {
+		lines = append(lines, "the binary was not replaced: "+stays)
 	}
 	return lines, nil
+}
+
+// stays says why this image of the program goes on, with what may change in it; "" if
+// another one can.
+func (d *daemon) stays(changed []string) (why string) {
+	switch {
+	case !canReplace:
+		return "work can't be handed over on this system"
+	case d.cfg().inMemory():
+		return "a daemon that keeps nothing has nothing to go on from"
+	}
+	for _, name := range []string{"ADDR", "STATE_DIR", "NET", "RUN_AS"} {
+		if name = envPrefix + "_" + name; slices.Contains(changed, name) {
+			return name + " needs a restart"
+		}
+	}
+	return ""
 }
 
 // merged is the configuration that holds after next was taken up.
@@ -97,31 +127,23 @@ func (h *house) take(next *Config) {
 	h.level.Set(next.LogLevel)
 }
 
-// newBinary says whether another binary lies at the place of the one that runs, and has
-// that one check whether it could go on from here.
-func newBinary(ctx context.Context, cfg *Config) (replaced bool, err error) {
-	path, err := os.Executable()
-	if err != nil {
-		return false, fmt.Errorf("where this binary lies is not known: %w", err)
-	}
-	there, err := os.Stat(path)
-	if err != nil {
-		return false, fmt.Errorf("there is no binary to reload: %w", err)
-	}
-	if running, err := os.Stat(ownBinary()); err == nil && os.SameFile(there, running) {
-		return false, nil
+// askBinary has the binary at the place of the one that runs check whether it could go on
+// from here.
+func (d *daemon) askBinary(ctx context.Context, cfg *Config) error {
+	if _, err := os.Stat(d.program); err != nil {
+		return fmt.Errorf("there is no binary to reload: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkPatience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "serve", "--check")
-	cmd.Env, cmd.Dir = cfg.Environ, "/"
+	cmd := exec.CommandContext(ctx, d.program, "serve", "--check")
+	cmd.Env = cfg.Environ // relative paths in it begin where the daemon is
 	out, err := cmd.CombinedOutput()
 	if err == nil {
-		return true, nil
+		return nil
 	}
 	text := strings.TrimPrefix(strings.TrimSpace(string(out)), "afoot: ")
 	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || text == "" {
 		text = err.Error()
 	}
-	return false, fmt.Errorf("the new binary %s refuses, so the old one goes on: %s", path, text)
+	return fmt.Errorf("the new binary %s refuses, so the old one goes on: %s", d.program, text)
 }

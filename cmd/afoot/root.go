@@ -19,6 +19,7 @@ type app struct {
 	cfg    *Config
 	stdout io.Writer
 	stderr io.Writer
+	from   *luggage // nil: a start like any other
 
 	session string
 	agent   string

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -75,7 +74,8 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 	if err := cfg.checkServe(); err != nil {
 		return exitError{code: exitUsage, err: err}
 	}
-	at, err := openState(cfg)
+	from := a.from
+	at, err := openState(cfg, from)
 	if err != nil {
 		return err
 	}
@@ -85,19 +85,25 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 	signal.Notify(signals, ending...)
 	defer signal.Stop(signals)
 	reloads := make(chan os.Signal, 1)
-	if !signal.Ignored(syscall.SIGUSR2) {
+	bySignal := !signal.Ignored(syscall.SIGUSR2)
+	if from != nil {
+		bySignal = from.BySignal // it is ignored between two images
+	}
+	if bySignal {
 		signal.Notify(reloads, syscall.SIGUSR2)
 		defer signal.Stop(reloads)
 	}
 
-	if err := endPredecessor(ctx, at.dir, log); err != nil {
-		return err
+	if from == nil {
+		if err := endPredecessor(ctx, at.dir, log); err != nil {
+			return err
+		}
 	}
-	h, err := buildHouse(ctx, cfg, at, log, level)
+	h, err := buildHouse(ctx, cfg, at, from, log, level)
 	if err != nil {
 		return err
 	}
-	listener, err := listen(ctx, cfg.Addr)
+	listener, err := from.listen(ctx, cfg.Addr)
 	if err != nil {
 		return errors.Join(err, h.quiet(ctx, cfg.patience()), h.close())
 	}
@@ -107,7 +113,13 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, profiles.close()) }()
 	d := newDaemon(cfg, log, h, listener)
-	return d.run(ctx, signals, reloads, func() error { return a.welcome(d, link) })
+	d.program, d.signals, d.reloads, d.bySignal = programPath(from), signals, reloads, bySignal
+	return d.run(ctx, func() error {
+		if from != nil {
+			return nil
+		}
+		return a.welcome(d, link)
+	})
 }
 
 // endingSignals are those that end the daemon: not SIGINT and SIGHUP where it was
@@ -130,7 +142,15 @@ type daemon struct {
 	log        *slog.Logger
 	house      *house
 	listener   net.Listener
+	door       *door
+	control    *control // nil in memory
 	supervisor *supervisor
+	// program is where the binary lies, whatever lies there by now.
+	program string
+	signals chan os.Signal
+	// reloads has SIGUSR2, if bySignal says that it is listened to.
+	reloads  chan os.Signal
+	bySignal bool
 	// orders come from the control socket, and are carried out by run. Nobody takes them
 	// once left is closed.
 	orders chan request
@@ -156,17 +176,15 @@ func (d *daemon) status() string { return "listening on " + d.boundAddr() }
 
 // run serves until a signal comes or the listener breaks, and takes everything
 // down. Ready is called once requests are taken.
-func (d *daemon) run(ctx context.Context, signals, reloads <-chan os.Signal, ready func() error) error {
-	server := d.server()
-	broken := make(chan error, 1)
-	go func() { broken <- server.Serve(d.serving()) }()
+func (d *daemon) run(ctx context.Context, ready func() error) error {
+	d.door = &door{listener: d.listener, tls: d.house.tls, server: d.server}
+	d.door.open()
 	d.supervisor = newSupervisor(d.log, func() { d.house.service.Counts() })
 	defer d.supervisor.close()
 	err := d.info().write(d.house.state.dir)
 	if err == nil && !d.cfg().inMemory() {
-		var c *control
-		if c, err = openControl(d.house.state.dir, d.order); err == nil {
-			defer func() { _ = c.close() }()
+		if d.control, err = d.house.from.openControl(d.house.state.dir, d.order); err == nil {
+			defer func() { _ = d.control.close() }()
 		}
 	}
 	if err == nil {
@@ -174,24 +192,25 @@ func (d *daemon) run(ctx context.Context, signals, reloads <-chan os.Signal, rea
 	}
 	if err == nil {
 		d.supervisor.ready(d.status())
-		err = d.attend(ctx, signals, reloads, broken)
+		d.house.from.arrived(d.log)
+		err = d.attend(ctx)
 	}
 	close(d.left)
 	d.supervisor.stopping()
-	return errors.Join(err, d.shutdown(ctx, server, signals, broken))
+	return errors.Join(err, d.shutdown(ctx))
 }
 
 // attend does what it is told until that is to end.
-func (d *daemon) attend(ctx context.Context, signals, reloads <-chan os.Signal, broken chan error) error {
+func (d *daemon) attend(ctx context.Context) error {
 	for {
 		select {
-		case sig := <-signals:
+		case sig := <-d.signals:
 			d.log.Info("shutting down", keySignal, sig.String())
 			return nil
-		case err := <-broken:
-			broken <- err
+		case err := <-d.door.broken:
+			d.door.broken <- err
 			return err
-		case <-reloads:
+		case <-d.reloads:
 			d.carryOut(ctx, order{Do: controlReload})
 		case r := <-d.orders:
 			r.answer <- d.carryOut(ctx, r.order)
@@ -242,7 +261,7 @@ func (d *daemon) backup(ctx context.Context, file string) verdict {
 // shutdown goes from the outside to the inside: streams get their last event,
 // tasks are stopped, which answers the waits, then connections close, then what
 // the tasks were written to.
-func (d *daemon) shutdown(ctx context.Context, server *http.Server, signals <-chan os.Signal, broken <-chan error) error {
+func (d *daemon) shutdown(ctx context.Context) error {
 	// The registry waits twice for a teardown at most: for starts that are on their
 	// way, then for the tasks. Only what breaks that promise is left behind here.
 	ctx, cancel := context.WithTimeout(ctx, 2*d.cfg().teardown()+shutdownSlack)
@@ -252,17 +271,17 @@ func (d *daemon) shutdown(ctx context.Context, server *http.Server, signals <-ch
 	go func() {
 		defer close(hurried)
 		select {
-		case sig := <-signals:
+		case sig := <-d.signals:
 			d.log.Info("shutting down at once", keySignal, sig.String())
 			d.house.hurry()
 		case <-done:
 		}
 	}()
-	err := errors.Join(d.house.quiet(ctx, d.cfg().patience()), d.hangUp(ctx, server))
-	if serveErr := <-broken; !errors.Is(serveErr, http.ErrServerClosed) {
+	err := errors.Join(d.house.quiet(ctx, d.cfg().patience()), d.hangUp(ctx))
+	if serveErr := <-d.door.broken; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = errors.Join(err, serveErr)
 	}
-	err = errors.Join(err, d.house.close(), removeListenInfo(d.house.state.dir))
+	err = errors.Join(err, d.door.close(), d.house.close(), removeListenInfo(d.house.state.dir))
 	close(done)
 	<-hurried
 	if err == nil {
@@ -273,20 +292,20 @@ func (d *daemon) shutdown(ctx context.Context, server *http.Server, signals <-ch
 
 // hangUp ends the connections. Everything was answered before; what a client does
 // not take in time it does not get.
-func (d *daemon) hangUp(ctx context.Context, server *http.Server) error {
+func (d *daemon) hangUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, hangUpTimeout)
 	defer cancel()
-	err := server.Shutdown(ctx)
+	err := d.door.current.Shutdown(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	d.log.Info("connections were cut whose clients did not finish")
-	return server.Close()
+	return d.door.current.Close()
 }
 
 func (d *daemon) server() *http.Server {
 	return &http.Server{
-		Handler:           d.house.handler,
+		Handler:           d.door.guarded(d.house.handler),
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -295,14 +314,6 @@ func (d *daemon) server() *http.Server {
 		// The server's own answer to "OPTIONS *" would come before the doors.
 		DisableGeneralOptionsHandler: true,
 	}
-}
-
-// serving is the listener, with TLS where it is configured.
-func (d *daemon) serving() net.Listener {
-	if d.house.tls == nil {
-		return d.listener
-	}
-	return tls.NewListener(d.listener, d.house.tls)
 }
 
 // info is what commands on this machine need to know.

@@ -9,13 +9,15 @@ import (
 // state is the directory that a running daemon has for itself.
 type state struct {
 	dir string
+	// lock is what says so; nil in memory.
+	lock *os.File
 	// close gives it back.
 	close func() error
 }
 
 // openState takes the state directory, or makes a private one for a daemon that keeps
-// nothing.
-func openState(cfg *Config) (*state, error) {
+// nothing. An earlier image of this process hands it over.
+func openState(cfg *Config, from *luggage) (*state, error) {
 	if cfg.inMemory() {
 		return scratchState()
 	}
@@ -23,11 +25,11 @@ func openState(cfg *Config) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockStateDir(dir)
+	lock, err := from.stateLock(dir)
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
-	return &state{dir: cfg.StateDir, close: func() error { return errors.Join(lock.Close(), dir.Close()) }}, nil
+	return &state{dir: cfg.StateDir, lock: lock, close: func() error { return errors.Join(lock.Close(), dir.Close()) }}, nil
 }
 
 // scratchPrefix begins the name of a private directory.

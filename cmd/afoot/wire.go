@@ -43,6 +43,7 @@ type house struct {
 	log       *slog.Logger
 	level     *slog.LevelVar
 	state     *state
+	from      *luggage // nil: a start like any other
 	tracing   *tracing // nil: nothing is traced
 	meters    *meters
 	journal   *journal.Journal // nil in memory
@@ -62,9 +63,12 @@ type house struct {
 }
 
 // buildHouse makes the rooms from the ground up. On error nothing stays behind.
-func buildHouse(ctx context.Context, cfg *Config, at *state, log *slog.Logger, level *slog.LevelVar) (h *house, err error) {
-	h = &house{cfg: cfg, log: log, level: level, state: at, meters: newMeters()}
+func buildHouse(ctx context.Context, cfg *Config, at *state, from *luggage, log *slog.Logger, level *slog.LevelVar) (h *house, err error) {
+	h = &house{cfg: cfg, log: log, level: level, state: at, from: from, meters: newMeters()}
 	defer func() {
+		if err != nil && from != nil {
+			return // work goes on: the watchdog ends it when this process ends now
+		}
 		if err != nil {
 			if h.bash != nil {
 				err = errors.Join(err, h.bash.Close(context.Background())) // it runs nothing yet
@@ -96,6 +100,7 @@ func buildHouse(ctx context.Context, cfg *Config, at *state, log *slog.Logger, l
 		RetainCount:         int(cfg.RetainCount),
 		RetainAge:           cfg.RetainAge,
 		Room:                h.room,
+		Adopt:               from.tasks(),
 		Logger:              log,
 	})
 	h.service.AttachController("api", registry.AllOwners())
@@ -192,7 +197,7 @@ func (h *house) openProducers(cfg *Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if h.sink, err = output.NewSink(); err != nil {
+	if h.sink, err = h.from.openSink(); err != nil {
 		return err
 	}
 	h.bash, err = bash.New(bash.Config{
@@ -205,6 +210,7 @@ func (h *house) openProducers(cfg *Config, log *slog.Logger) error {
 		Store:      h.store,
 		Sink:       h.sink,
 		Logger:     log,
+		Adopt:      h.from.commands(),
 	})
 	if err != nil {
 		return err
@@ -227,7 +233,9 @@ func (h *house) openGuard() (err error) {
 	if err := will.write(h.state.dir); err != nil {
 		return err
 	}
-	h.guard, err = startGuard(will, roll, h.log)
+	if h.guard, err = startGuard(will, roll, h.log); err == nil {
+		h.from.dismissWatchdog()
+	}
 	return err
 }
 

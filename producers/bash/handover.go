@@ -128,6 +128,23 @@ func (p *Producer) openHost(config *Config) error {
 	return nil
 }
 
+// EndUnclaimed stops the leftovers of runs that nobody has restored: their tasks were
+// removed in the moment of the exec. It comes when all runs are back.
+func (p *Producer) EndUnclaimed() {
+	p.mu.Lock()
+	unclaimed := p.adopted
+	p.adopted = nil
+	p.mu.Unlock()
+	for _, r := range unclaimed {
+		r.mu.Lock()
+		if g := r.ghosts; g != nil {
+			g.stopping = false
+			r.exorciseLocked(g)
+		}
+		r.mu.Unlock()
+	}
+}
+
 // reclaim gives a restored run what it had left, if that is still there.
 func (p *Producer) reclaim(r *run, name string) {
 	p.mu.Lock()

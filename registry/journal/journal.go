@@ -48,6 +48,9 @@ type Journal struct {
 	// quit carries the context of the first Close.
 	quit      chan context.Context
 	closeOnce sync.Once
+	// back, while the journal is handed over, ends that.
+	backMu sync.Mutex
+	back   chan struct{}
 	// done is closed when the writer has ended, after left is set.
 	done chan struct{}
 	left error
@@ -142,6 +145,7 @@ func (j *Journal) SetSetting(name, value string) registry.Mark {
 // left. It returns when the writer has ended or, with ctx's error, when ctx has and
 // the disk does not answer. Close is idempotent; what is appended later is lost.
 func (j *Journal) Close(ctx context.Context) error {
+	j.TakeBack()
 	j.closeOnce.Do(func() { j.quit <- ctx })
 	select {
 	case <-j.done:

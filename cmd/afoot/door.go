@@ -1,0 +1,127 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// door serves on a listener, and can stop to do so without closing it: whoever comes then
+// waits in its backlog.
+type door struct {
+	listener net.Listener
+	tls      *tls.Config // nil without TLS
+	server   func() *http.Server
+
+	// current serves, broken has how that ended.
+	current *http.Server
+	broken  chan error
+	entry   *entry
+	// shut says that requests which come all the same are refused.
+	shut atomic.Bool
+}
+
+// open begins to serve.
+func (d *door) open() {
+	_ = d.setDeadline(time.Time{})
+	d.entry = &entry{Listener: d.listener, parked: make(chan struct{}), end: make(chan struct{})}
+	d.shut.Store(false)
+	d.current, d.broken = d.server(), make(chan error, 1)
+	var serving net.Listener = d.entry
+	if d.tls != nil {
+		serving = tls.NewListener(serving, d.tls)
+	}
+	go func(server *http.Server, broken chan<- error) { broken <- server.Serve(serving) }(d.current, d.broken)
+}
+
+// pause takes no more connections. It returns once the server knows of all that were
+// taken.
+func (d *door) pause() error {
+	d.shut.Store(true)
+	d.entry.pausing.Store(true)
+	if err := d.setDeadline(time.Unix(1, 0)); err != nil {
+		return err
+	}
+	<-d.entry.parked
+	return nil
+}
+
+func (d *door) setDeadline(t time.Time) error {
+	l, may := d.listener.(interface{ SetDeadline(t time.Time) error })
+	if !may {
+		return errors.New("the listener can't pause")
+	}
+	return l.SetDeadline(t)
+}
+
+// guarded refuses what comes through a connection that is still open after a pause.
+func (d *door) guarded(inner http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !d.shut.Load() {
+			inner.ServeHTTP(w, r)
+			return
+		}
+		h := w.Header()
+		h.Set("Retry-After", "0")
+		h.Set("Connection", "close")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(`{"type":"urn:afoot:problem:unavailable","title":"Unavailable","status":503,` +
+			`"detail":"The daemon is being replaced; ask again at once.","code":"unavailable"}` + "\n"))
+	})
+}
+
+// close closes the listener.
+func (d *door) close() error {
+	if err := d.listener.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// entry is the listener as one server has it: to close it ends that server alone.
+type entry struct {
+	net.Listener
+	pausing atomic.Bool
+	// parked is closed when the server waits here and takes nothing.
+	parked chan struct{}
+	park   sync.Once
+	end    chan struct{}
+	finish sync.Once
+}
+
+// Accept implements [net.Listener].
+func (e *entry) Accept() (net.Conn, error) {
+	for {
+		if e.pausing.Load() {
+			e.park.Do(func() { close(e.parked) })
+			<-e.end
+		}
+		select {
+		case <-e.end:
+			return nil, net.ErrClosed
+		default:
+		}
+		conn, err := e.Listener.Accept()
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return conn, err
+		}
+	}
+}
+
+// Close implements [net.Listener].
+func (e *entry) Close() error {
+	e.finish.Do(func() {
+		close(e.end)
+		if l, may := e.Listener.(interface{ SetDeadline(t time.Time) error }); may {
+			_ = l.SetDeadline(time.Unix(1, 0)) // it may be in Accept
+		}
+	})
+	return nil
+}
