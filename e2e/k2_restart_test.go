@@ -213,6 +213,7 @@ func TestK2RetentionAfterARestart(t *testing.T) {
 			for range 6 {
 				read = append(read, c.collected(t, `echo x`))
 			}
+			eventually(t, 5*time.Second, "the last one is known to have been told", func() bool { return c.get(t, read[5]).Reported })
 			files := d.files(t)
 			end()
 			d.env = append(d.env, "AFOOT_RETAIN_COUNT=4")
