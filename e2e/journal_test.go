@@ -236,6 +236,6 @@ func TestBackup(t *testing.T) {
 	again := oc.subscribe(t, "", first.id)
 	require.Equal(t, "gap", again.await(t, 5*time.Second, 1, "gap", "task.done")[0].name)
 	eventually(t, 10*time.Second, "notice of the lost one", func() bool { return slices.Contains(ids(t, again.all("task.done")), live) })
-	require.Empty(t, again.all("gap"))
+	require.Len(t, again.all("gap"), 1)
 	require.Equal(t, "running", c.get(t, live).Status, "the first goes on")
 }
