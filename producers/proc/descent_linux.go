@@ -20,6 +20,8 @@ type descent struct {
 	born uint64
 	// pipes are the leader's output by device and inode, as /proc/PID/fd shows it.
 	pipes []string
+	// stamp is what all of them bear, unless they changed it.
+	stamp uint64
 	// last are the members of the last pass, guarded by lineage.mu.
 	last []Member
 }

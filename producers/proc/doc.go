@@ -15,9 +15,10 @@
 //     SIGKILL reaches everybody in it at once.
 //   - subreaper: who descends from the leader, whatever sessions that made. Orphans become
 //     children of this program. One whose parents were gone before the first look at it
-//     is known by its session, its AFOOT_TASK_ID, the pipe it writes to, or because only
-//     one tree was there when it was born; one that hid all that while several ran is
-//     told of in the log, and ended when the host closes.
+//     is known by its session, by a resource limit that it inherited, by its AFOOT_TASK_ID,
+//     the pipe it writes to, or because only one tree was there when it was born; one that
+//     hid all that while several ran is told of in the log, and ended when no tree is left
+//     or the host closes.
 //   - group: the leader's session, with all process groups in it. It misses whoever
 //     made a session of its own.
 package proc

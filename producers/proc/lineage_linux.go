@@ -5,31 +5,33 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
-	"time"
 )
 
 // youth is how many clock ticks an orphan has to show whose it is.
 const youth = 10
-
-// strayGrace is what orphans get that are nobody's, when the host closes.
-const strayGrace = time.Second
 
 // lineage keeps, over all trees of a host, who belongs to which. It learns from each
 // look at all processes: whoever has a known parent, or is in a session with somebody
 // known, is known from then on, also when its parents are gone.
 //
 // Between two looks somebody may fork, have its child make a session, and exit. Then
-// the child is an orphan of ours whose descent can't be seen any more. Hints say whose
-// it is: the mark in its environment, the pipe it still writes to, or that only one
-// tree was there when it was born. One that no hint is good for is a stray: it is told
-// of in the log, and ended when the host closes.
+// the child is an orphan of ours whose descent can't be seen any more. Its stamp says
+// whose it is. For one that has got rid of that there are hints: the mark in its
+// environment, the pipe it still writes to, or that only one tree was there when it was
+// born. One that no hint is good for is a stray: it is told of in the log, and ended when
+// no tree is left or the host closes.
 type lineage struct {
-	nets *nets
+	nets    *nets
+	stamps  stamps
+	tidying tidying
 
-	mu    sync.Mutex
-	trees map[*descent]string // with their marks
-	known map[int]kin
+	mu sync.Mutex
+	// numbers counts stamps. Stamped are the trees by stamp, also those that are being
+	// born, which are nil.
+	numbers uint64
+	stamped map[uint64]*descent
+	trees   map[*descent]string // with their marks
+	known   map[int]kin
 	// aside are orphans that belong to no tree: strays, and those that something else
 	// in this program started.
 	aside map[int]aside
@@ -48,15 +50,44 @@ type aside struct {
 	stray bool
 }
 
-func newLineage(n *nets) *lineage {
-	return &lineage{nets: n, trees: make(map[*descent]string), known: make(map[int]kin), aside: make(map[int]aside)}
+func newLineage(n *nets, stamps uint64) *lineage {
+	l := &lineage{
+		nets: n, stamped: make(map[uint64]*descent),
+		trees: make(map[*descent]string), known: make(map[int]kin), aside: make(map[int]aside),
+	}
+	l.stamps.init(stamps)
+	l.tidying.quit = make(chan struct{})
+	return l
+}
+
+// expect gives a stamp to a tree that is about to be born.
+func (l *lineage) expect() (stamp uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		l.numbers++
+		stamp = l.stamps.of(l.numbers)
+		if _, taken := l.stamped[stamp]; !taken {
+			l.stamped[stamp] = nil
+			return stamp
+		}
+	}
+}
+
+// unexpect takes back a stamp that nobody was born with.
+func (l *lineage) unexpect(stamp uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.stamped, stamp)
+	l.tidyLocked()
 }
 
 // adopt casts the net over a tree that was just born.
 func (l *lineage) adopt(g *group, birth birth) *descent {
-	d := &descent{group: g, lineage: l, born: birth.at, pipes: birth.pipes}
+	d := &descent{group: g, lineage: l, born: birth.at, pipes: birth.pipes, stamp: birth.stamp}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.stamped[d.stamp] = d
 	l.trees[d] = birth.mark
 	return d
 }
@@ -65,13 +96,18 @@ func (l *lineage) adopt(g *group, birth birth) *descent {
 func (l *lineage) disown(d *descent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if _, open := l.trees[d]; !open {
+		return
+	}
 	delete(l.trees, d)
+	delete(l.stamped, d.stamp)
 	d.last = nil
 	for pid, k := range l.known {
 		if k.tree == d {
 			delete(l.known, pid)
 		}
 	}
+	l.tidyLocked()
 }
 
 // knows tells that a process was seen below one of the trees, or as a stray.
@@ -97,16 +133,36 @@ func (l *lineage) left(d *descent) bool {
 			continue
 		}
 		l.mu.Lock()
-		k, known := l.known[s.pid]
-		a, seen := l.aside[s.pid]
 		_, open := l.trees[d]
+		tree, sure := l.placedLocked(s)
 		l.mu.Unlock()
-		if open && (known && k.start == s.start && k.tree == d ||
-			(!known || k.start != s.start) && (!seen || a.start != s.start)) {
+		if open && (tree == d || !sure) {
 			return true
 		}
 	}
 	return false
+}
+
+// placedLocked gives the tree of an orphan, nil if it has none; not sure means that it
+// was never looked at.
+func (l *lineage) placedLocked(s stat) (d *descent, sure bool) {
+	if k, ok := l.known[s.pid]; ok && k.start == s.start {
+		return k.tree, true
+	}
+	if a, ok := l.aside[s.pid]; ok && a.start == s.start {
+		return nil, true
+	}
+	return l.stampedLocked(s)
+}
+
+// stampedLocked gives the tree of a stamp. Sure says that it is a stamp of this host; a
+// tree that is being born, or has ended, is nil.
+func (l *lineage) stampedLocked(s stat) (d *descent, sure bool) {
+	stamp, ok := stampOf(s.pid)
+	if !ok || !l.stamps.own(stamp) {
+		return nil, false
+	}
+	return l.stamped[stamp], true
 }
 
 // see learns from a look at all processes.
@@ -164,12 +220,14 @@ type look struct {
 	alive    map[int]stat
 	children map[int][]stat
 	claimed  map[int]*descent
+	held     func() map[int]struct{}
 }
 
 func (l *lineage) sort(p *pass) *look {
 	v := &look{
 		lineage: l, sessions: p.sessions,
 		alive: make(map[int]stat, len(p.all)), children: make(map[int][]stat), claimed: make(map[int]*descent),
+		held: sync.OnceValue(pidfds),
 	}
 	for _, s := range p.all {
 		if !s.dead {
@@ -217,7 +275,7 @@ func (l *lineage) place(s stat, v *look) {
 	// Whoever leads its session may be a child that something else in this program
 	// started; then all in it are that one's.
 	if leader, there := v.alive[s.session]; !ok && there && l.nets.reaper.child(leader) {
-		held := pidfds()
+		held := v.held()
 		if _, ok := held[leader.pid]; ok || held == nil {
 			if held != nil {
 				l.aside[s.pid] = aside{Member: s.member()}
@@ -241,9 +299,12 @@ func (l *lineage) place(s stat, v *look) {
 	l.nets.host.logger.Warn("an orphan can't be told from which process tree it is", "pid", s.pid)
 }
 
-// hinted looks at an orphan for its tree. Sure says that its mark told, be it of a tree
-// that has ended.
+// hinted looks at an orphan for its tree. Sure says that its stamp or its mark told, be
+// it of a tree that has ended.
 func (l *lineage) hinted(s stat) (d *descent, sure bool) {
+	if d, sure := l.stampedLocked(s); sure {
+		return d, true
+	}
 	if mark, ok := markOf(s.pid); ok {
 		for d, known := range l.trees {
 			if known == mark {
@@ -278,49 +339,17 @@ func (l *lineage) only(s stat) (only *descent) {
 	return only
 }
 
-// endStrays ends those of whom nobody can tell whose they are: but they are ours. Who
-// can't be ended is left after a while.
-func (l *lineage) endStrays() {
-	g := &group{host: l.nets.host, handle: -1}
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		for begun := time.Now(); time.Since(begun) < strayGrace; sleep(longestPause, nil, nil) {
-			strays := l.strays()
-			if len(strays) == 0 {
-				return
-			}
-			for _, member := range strays {
-				g.signalEach(member, sig)
-			}
-			l.nets.host.procs.look()
-		}
-	}
-}
-
-func (l *lineage) strays() []Member {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.straysLocked()
-}
-
-func (l *lineage) straysLocked() (members []Member) {
-	for _, a := range l.aside {
-		if a.stray {
-			members = append(members, a.Member)
-		}
-	}
-	return members
-}
-
 // birth is what is known of a leader before it is there.
 type birth struct {
 	at    uint64
 	mark  string
 	pipes []string
+	stamp uint64
 }
 
 // expect notes a birth that is about to be.
-func expect(spec *Spec) birth {
-	b := birth{at: ticks()}
+func expect(spec *Spec, stamp uint64) birth {
+	b := birth{at: ticks(), stamp: stamp}
 	for _, entry := range spec.Env {
 		if len(entry) > len(markVariable) && entry[:len(markVariable)] == markVariable {
 			b.mark = entry[len(markVariable):]

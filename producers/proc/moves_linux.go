@@ -29,6 +29,8 @@ type hostState struct {
 	Trees   uint64
 	Undo    bool
 	Groups  *groupsState `json:",omitempty"`
+	Stamps  uint64       `json:",omitempty"`
+	Numbers uint64       `json:",omitempty"`
 	Aside   []asideState `json:",omitempty"`
 	Strays  entriesState
 	Process []treeState `json:",omitempty"`
@@ -81,6 +83,7 @@ type treeState struct {
 	// Of a descent:
 	Born  uint64
 	Mark  string
+	Stamp uint64        `json:",omitempty"`
 	Pipes []string      `json:",omitempty"`
 	Kin   []memberState `json:",omitempty"`
 	Open  bool
@@ -173,6 +176,7 @@ func (h *Host) HandOver() (json.RawMessage, error) {
 	}
 	if l := h.nets.lineage; l != nil {
 		l.mu.Lock()
+		s.Stamps, s.Numbers = l.stamps.host, l.numbers
 		for _, a := range l.aside {
 			s.Aside = append(s.Aside, asideState{stateOf(a.Member), a.stray})
 		}
@@ -280,7 +284,7 @@ func (p *Process) state() treeState {
 		net.mu.Unlock()
 	case *descent:
 		g = net.group
-		s.Born, s.Pipes = net.born, net.pipes
+		s.Born, s.Pipes, s.Stamp = net.born, net.pipes, net.stamp
 		l := net.lineage
 		l.mu.Lock()
 		s.Mark, s.Open = l.trees[net], false
@@ -348,6 +352,11 @@ func (h *Host) adopt(data json.RawMessage) error {
 	if h.nets.reaper != nil {
 		go h.nets.reaper.run()
 	}
+	if l := h.nets.lineage; l != nil {
+		l.mu.Lock()
+		l.tidyLocked()
+		l.mu.Unlock()
+	}
 	return nil
 }
 
@@ -369,7 +378,8 @@ func (n *nets) adopt(host *Host, s *hostState) error {
 			limits: limits{moved: g.Moved, here: g.Here, below: g.Below},
 		}
 	} else {
-		n.lineage = newLineage(n)
+		n.lineage = newLineage(n, s.Stamps)
+		n.lineage.numbers = s.Numbers
 		for _, a := range s.Aside {
 			n.lineage.aside[a.PID] = aside{a.member(), a.Stray}
 		}
@@ -405,11 +415,11 @@ func (h *Host) processBack(s *treeState) *Process {
 }
 
 func (l *lineage) back(g *group, s *treeState) *descent {
-	d := &descent{group: g, lineage: l, born: s.Born, pipes: s.Pipes}
+	d := &descent{group: g, lineage: l, born: s.Born, pipes: s.Pipes, stamp: s.Stamp}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.Open {
-		l.trees[d] = s.Mark
+		l.trees[d], l.stamped[d.stamp] = s.Mark, d
 	}
 	for _, k := range s.Kin {
 		l.known[k.PID] = kin{start: k.Start, tree: d}

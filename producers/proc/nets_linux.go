@@ -68,7 +68,7 @@ func (n *nets) open(name string) error {
 			return err
 		}
 	} else {
-		n.lineage = newLineage(n)
+		n.lineage = newLineage(n, 0)
 		n.host.procs.told = n.lineage.see
 	}
 	n.reaper = reaper
@@ -78,7 +78,7 @@ func (n *nets) open(name string) error {
 
 func (n *nets) close() (err error) {
 	if n.lineage != nil {
-		n.lineage.endStrays()
+		n.lineage.close()
 	}
 	if n.reaper != nil {
 		n.reaper.close()
@@ -106,17 +106,29 @@ func (n *nets) place(spec *Spec) (*place, error) {
 	case n.cgroups != nil:
 		return n.cgroups.take(spec.MemoryMaxBytes, spec.PidsMax)
 	case n.lineage != nil:
-		return &place{dir: -1, birth: expect(spec)}, nil
+		return &place{dir: -1, birth: expect(spec, n.lineage.expect())}, nil
 	}
 	return nil, nil //nolint:nilnil // there is none, and that is right
 }
 
 // abandon takes back a place that nobody was born into.
 func (n *nets) abandon(p *place) {
-	if p != nil && p.dir >= 0 {
+	switch {
+	case p == nil:
+	case p.dir >= 0:
 		_ = unix.Close(p.dir)
 		n.cgroups.giveBack(p.seq)
+	default:
+		n.lineage.unexpect(p.birth.stamp)
 	}
+}
+
+// fork has a leader born.
+func (n *nets) fork(p *place, fork func() (int, error)) (int, error) {
+	if p == nil || n.lineage == nil {
+		return fork()
+	}
+	return n.lineage.stamps.fork(p.birth.stamp, fork)
 }
 
 // netsFault tells that a fork failed because somebody tampered with its place.

@@ -17,4 +17,7 @@ type Remains struct {
 	GroupInode uint64 `json:"groupInode,omitempty"`
 	// Mark is in the environment of all processes of a host without control groups.
 	Mark string `json:"mark,omitempty"`
+	// Stamp is what the stamps of all processes of such a host begin with, 0 if they have
+	// none.
+	Stamp uint64 `json:"stamp,omitempty"`
 }

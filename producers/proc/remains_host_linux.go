@@ -36,6 +36,9 @@ func (h *Host) Remains() Remains {
 	if h.runAs != nil {
 		r.User = h.runAs.UID
 	}
+	if h.nets.lineage != nil {
+		r.Stamp = h.nets.lineage.stamps.common()
+	}
 	if c := h.nets.cgroups; c != nil {
 		r.Group = c.dir()
 		var stat unix.Stat_t

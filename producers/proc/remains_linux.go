@@ -34,7 +34,7 @@ type Kin struct {
 // EndRemains kills every process that a dead host left, and returns when nobody is
 // found any more or ctx ends. Died is when that was, by [Ticks]. It does not touch what
 // is not proven to be the host's: a process in its control groups; one of the list, with
-// its start; one with the mark, if user and start fit; whoever descends from them or is
+// its start; one with a stamp, if its start fits, or with the mark, if its user does too; whoever descends from them or is
 // in a session that one of them made or leads.
 func EndRemains(ctx context.Context, r Remains, list []Kin, died uint64) (ended int, err error) {
 	if r.Boot != bootID() {
@@ -172,7 +172,21 @@ func (e *ending) seed(s stat, byPID map[int]stat) bool {
 			return true
 		}
 	}
-	return e.marked(s)
+	return e.stamped(s) || e.marked(s)
+}
+
+// stamped tells that a process bears one of the host's stamps. Whose it is by now is of
+// no account: nobody else could have it.
+func (e *ending) stamped(s stat) bool {
+	if e.remains.Stamp == 0 || s.dead {
+		return false
+	}
+	stamp, ok := stampOf(s.pid)
+	if !ok || stamp>>stampNumbers != e.remains.Stamp {
+		return false
+	}
+	now, ok := statOf(s.pid)
+	return ok && now.start == s.start // else the number has changed hands meanwhile
 }
 
 // made tells that the session of a process of ours was made by one of ours. A session

@@ -101,11 +101,15 @@ func TestRemainsAreEnded(t *testing.T) {
 				{"own session", `setsid bash -c 'echo $$; exec sleep 515' & wait`, 1},
 				{"orphan of its own session", `setsid -f bash -c 'echo $$; exec sleep 516'; exec sleep 517`, 1},
 				{"silent orphan", `setsid -f bash -c 'echo $$; exec sleep 518 >/dev/null 2>&1'; exec sleep 519`, 1},
+				{"naked orphan", `env -i setsid -f bash -c 'echo $$; exec sleep 523 >/dev/null 2>&1'; exec sleep 519`, 1},
 				{"stopped", `sleep 520 & kill -STOP $!; echo $!; wait`, 1},
 				{"storm of forks", `setsid bash -c 'echo $$; while :; do (sleep .01 &); done' & wait`, 1},
 				{"behind a leader that is gone", `(sleep 521 & echo $!; setsid sleep 522 & echo $!); exit 0`, 2},
 			} {
 				t.Run(c.name, func(t *testing.T) {
+					if c.name == "naked orphan" && net == netGroup {
+						t.Skip("nothing tells of it")
+					}
 					t.Parallel()
 					l, died, pids := doom(t, net, c.command, c.pids)
 					begun := time.Now()

@@ -69,7 +69,9 @@ func (h *Host) start(spec *Spec) (*Process, error) {
 		attr.Sys.Credential = &syscall.Credential{Uid: h.runAs.UID, Gid: h.runAs.GID}
 	}
 	since := ticks()
-	pid, err := h.clean.fork(spec.Path, spec.Args, attr, spec.Nice)
+	pid, err := h.nets.fork(place, func() (int, error) {
+		return h.clean.fork(spec.Path, spec.Args, attr, spec.Nice)
+	})
 	if err != nil {
 		h.nets.abandon(place)
 		return nil, err
