@@ -29,6 +29,8 @@ type group struct {
 	looked bool
 	// released says that the tree is known to be empty.
 	released atomic.Bool
+	// warned says that the log was told of who can't be signalled.
+	warned atomic.Bool
 	// listed are its rows in the host's roll.
 	listed entries
 }
@@ -62,6 +64,8 @@ func (g *group) group(sig syscall.Signal) (there, able bool) {
 		return false, true
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
 		return false, false
+	case err != nil && sig != 0: // nobody in it can be
+		g.warn(g.sid, err)
 	}
 	return true, true
 }
@@ -129,12 +133,13 @@ func overlap(a, b []Member) bool {
 }
 
 // signal reaches the leader's group as a whole, which nobody in it can outrun by
-// forking, and everybody else one by one.
+// forking, and everybody else one by one. SIGKILL each gets one by one too: the group
+// says nothing of who in it could not be signalled.
 func (g *group) signal(sig syscall.Signal, members []Member) {
 	_, whole := g.group(sig)
 	if whole {
 		for _, member := range members {
-			if member.group != g.sid {
+			if member.group != g.sid || sig == syscall.SIGKILL {
 				g.signalEach(member, sig)
 			}
 		}
@@ -155,7 +160,15 @@ func (g *group) signal(sig syscall.Signal, members []Member) {
 
 func (g *group) signalEach(member Member, sig syscall.Signal) {
 	if err := g.signalOne(member, sig); err != nil {
-		g.host.logger.Warn("process can't be signalled", "pid", member.PID, "error", err.Error())
+		g.warn(member.PID, err)
+	}
+}
+
+// warn tells the log, once for each tree, of a process that can't be signalled: a stop
+// goes on trying.
+func (g *group) warn(pid int, err error) {
+	if !g.warned.Swap(true) {
+		g.host.logger.Warn("process can't be signalled", "pid", pid, "error", err.Error())
 	}
 }
 

@@ -10,11 +10,16 @@ import (
 
 // group is the net that knows the leader's process group.
 type group struct {
+	host   *Host
 	pgid   int
 	listed entries
+	// warned says that the log was told that nobody in it can be signalled.
+	warned atomic.Bool
 }
 
-func newGroup(_ *Host, pgid, _ int, _ *atomic.Bool) *group { return &group{pgid: pgid} }
+func newGroup(host *Host, pgid, _ int, _ *atomic.Bool) *group {
+	return &group{host: host, pgid: pgid}
+}
 
 func (g *group) release() {}
 
@@ -28,7 +33,11 @@ func (g *group) members() ([]Member, error) {
 	return []Member{{PID: g.pgid, group: g.pgid}}, nil
 }
 
-func (g *group) signal(sig syscall.Signal, _ []Member) { _ = syscall.Kill(-g.pgid, sig) }
+func (g *group) signal(sig syscall.Signal, _ []Member) {
+	if err := syscall.Kill(-g.pgid, sig); errors.Is(err, syscall.EPERM) && !g.warned.Swap(true) {
+		g.host.logger.Warn("process can't be signalled", "pid", g.pgid, "error", err.Error())
+	}
+}
 
 // Command is not known here.
 func (Member) Command(int) string { return "" }

@@ -143,6 +143,47 @@ func (l *lineage) left(d *descent) bool {
 	return false
 }
 
+// empty asks for many trees with one list of the orphans.
+func (l *lineage) empty(trees []*Tree) []bool {
+	empty := make([]bool, len(trees))
+	l.nets.sweep()
+	there, ok := l.inhabited()
+	if !ok {
+		// Some are to be looked at first.
+		l.nets.host.procs.look()
+		if there, ok = l.inhabited(); !ok {
+			return empty
+		}
+	}
+	for i, tree := range trees {
+		d, is := tree.net.(*descent)
+		empty[i] = is && !there[d] && d.group.empty()
+	}
+	return empty
+}
+
+// inhabited gives the trees of all live orphans; not ok means that of one that can't be
+// told yet.
+func (l *lineage) inhabited() (there map[*descent]bool, ok bool) {
+	orphans, err := l.nets.reaper.orphans()
+	if err != nil {
+		return nil, false
+	}
+	there = make(map[*descent]bool)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range orphans {
+		d, sure := l.placedLocked(s)
+		if !s.dead && !sure {
+			return nil, false
+		}
+		if !s.dead && d != nil {
+			there[d] = true
+		}
+	}
+	return there, true
+}
+
 // placedLocked gives the tree of an orphan, nil if it has none; not sure means that it
 // was never looked at.
 func (l *lineage) placedLocked(s stat) (d *descent, sure bool) {

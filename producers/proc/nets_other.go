@@ -29,6 +29,8 @@ func (n *nets) place(spec *Spec) (*place, error) {
 
 func (*nets) abandon(*place) {}
 
+func (*nets) empty(trees []*Tree) []bool { return each(trees) }
+
 func (*nets) fork(_ *place, fork func() (int, error)) (int, error) { return fork() }
 
 func (*nets) cast(_ *place, g *group) net { return g }
