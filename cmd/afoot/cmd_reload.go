@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -11,19 +13,23 @@ import (
 func (a *app) reloadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "reload",
-		Short: "Have the daemon read its configuration again",
-		Long: `Asks the daemon of the state directory to read AFOOT_ENV_FILE again and to take up what
-may change while it runs: the bounds of tasks, agents and streams, the grace,
-retention, the log level and the key set. SIGUSR2 does the same.
+		Short: "Have the daemon go on as the binary now on disk",
+		Long: `Has the daemon of the state directory go on, with the same process id and all its tasks,
+as the binary that now lies where it was started from, and with AFOOT_ENV_FILE read
+again. SIGUSR2 does the same. Returns when that one serves.
 
-If anything is wrong with the configuration, or with a binary that was put in place of
-the running one, nothing changes, and the answer says why.`,
+If anything is wrong with the configuration or with the binary, nothing changes, and the
+answer says why. The address, the state directory, AFOOT_NET and AFOOT_RUN_AS need a
+restart: while one of them has changed, the binary stays, and only bounds of tasks, agents
+and streams, the grace, retention, the log level and the key set are taken up.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			answer, err := ask(cmd.Context(), a.cfg.StateDir, order{Do: controlReload})
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 				return a.errNoDaemon()
+			case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+				return errors.New("the daemon ended before it could answer, and its tasks with it; its log says why")
 			case err != nil:
 				return err
 			case a.json:

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -52,12 +50,15 @@ type verdict struct {
 type control struct {
 	listener net.Listener
 	obey     func(ctx context.Context, o order) verdict
+	ctx      context.Context //nolint:containedctx // it ends with what is under way
 	cancel   context.CancelFunc
 	work     sync.WaitGroup
+	entry    *entry // what accepts now
 
 	mu sync.Mutex
-	// reloads wait for the answer to a reload, which another image of the program gives.
-	reloads map[net.Conn]struct{}
+	// conns are those that have not been answered, with what they ask for; "" if that is
+	// not known yet.
+	conns map[net.Conn]string
 }
 
 // openControl listens in the state directory; the caller holds its lock, so that a
@@ -92,30 +93,56 @@ func listenControl(dir string) (net.Listener, error) {
 
 func serveControl(listener net.Listener, obey func(context.Context, order) verdict) *control {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &control{listener: listener, obey: obey, cancel: cancel, reloads: make(map[net.Conn]struct{})}
-	c.work.Go(func() { c.accept(ctx) })
+	c := &control{listener: listener, obey: obey, ctx: ctx, cancel: cancel, conns: make(map[net.Conn]string)}
+	c.open()
 	return c
 }
 
-// awaiting gives the connections that wait for the answer to a reload.
-func (c *control) awaiting() []net.Conn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.reloads))
+// open begins to accept.
+func (c *control) open() {
+	e := newEntry(c.listener)
+	c.entry = e
+	c.work.Go(func() { c.accept(c.ctx, e) })
 }
 
-func (c *control) note(conn net.Conn, o order) (forget func()) {
-	if o.Do != controlReload {
-		return func() {}
-	}
+// pause accepts nothing until resume, and gives the connections that wait for the answer
+// to a reload, which another image of the program gives, and those that have not asked yet.
+func (c *control) pause() (reloads, fresh []net.Conn) {
+	c.entry.pause()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reloads[conn] = struct{}{}
-	return func() {
+	for conn, do := range c.conns {
+		switch do {
+		case controlReload:
+			reloads = append(reloads, conn)
+		case "":
+			fresh = append(fresh, conn)
+		}
+	}
+	return reloads, fresh
+}
+
+func (c *control) resume() {
+	_ = c.entry.Close()
+	c.open()
+}
+
+// take answers a connection.
+func (c *control) take(conn net.Conn) {
+	c.note(conn, "")
+	c.work.Go(func() {
+		defer func() { _ = conn.Close() }()
+		c.serve(c.ctx, conn)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.reloads, conn)
-	}
+		delete(c.conns, conn)
+	})
+}
+
+func (c *control) note(conn net.Conn, do string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conns[conn] = do
 }
 
 // socketPath gives an address that is short enough; done gives back what it needs.
@@ -131,9 +158,9 @@ func socketPath(dir string) (path string, done func(), err error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), controlName), func() { _ = at.Close() }, nil
 }
 
-func (c *control) accept(ctx context.Context) {
+func (c *control) accept(ctx context.Context, from net.Listener) {
 	for {
-		conn, err := c.listener.Accept()
+		conn, err := from.Accept()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) {
 				return
@@ -145,10 +172,7 @@ func (c *control) accept(ctx context.Context) {
 			}
 			continue
 		}
-		c.work.Go(func() {
-			defer func() { _ = conn.Close() }()
-			c.serve(ctx, conn)
-		})
+		c.take(conn)
 	}
 }
 
@@ -166,9 +190,8 @@ func (c *control) serve(ctx context.Context, conn net.Conn) {
 		if err != nil {
 			return
 		}
-		forget := c.note(conn, o)
+		c.note(conn, o.Do)
 		answer = c.obey(ctx, o)
-		forget()
 	}
 	answer.send(conn)
 }
@@ -198,6 +221,7 @@ func ownPeer(conn net.Conn) error {
 // close ends what is under way and waits for it.
 func (c *control) close() error {
 	err := c.listener.Close()
+	_ = c.entry.Close()
 	c.cancel()
 	c.work.Wait()
 	return err

@@ -28,8 +28,7 @@ type door struct {
 
 // open begins to serve.
 func (d *door) open() {
-	_ = d.setDeadline(time.Time{})
-	d.entry = &entry{Listener: d.listener, parked: make(chan struct{}), end: make(chan struct{})}
+	d.entry = newEntry(d.listener)
 	d.shut.Store(false)
 	d.current, d.broken = d.server(), make(chan error, 1)
 	var serving net.Listener = d.entry
@@ -41,22 +40,9 @@ func (d *door) open() {
 
 // pause takes no more connections. It returns once the server knows of all that were
 // taken.
-func (d *door) pause() error {
+func (d *door) pause() {
 	d.shut.Store(true)
-	d.entry.pausing.Store(true)
-	if err := d.setDeadline(time.Unix(1, 0)); err != nil {
-		return err
-	}
-	<-d.entry.parked
-	return nil
-}
-
-func (d *door) setDeadline(t time.Time) error {
-	l, may := d.listener.(interface{ SetDeadline(t time.Time) error })
-	if !may {
-		return errors.New("the listener can't pause")
-	}
-	return l.SetDeadline(t)
+	d.entry.pause()
 }
 
 // guarded refuses what comes through a connection that is still open after a pause.
@@ -96,6 +82,28 @@ type entry struct {
 	finish sync.Once
 }
 
+// newEntry begins to accept. There is one entry of a listener at a time.
+func newEntry(l net.Listener) *entry {
+	e := &entry{Listener: l, parked: make(chan struct{}), end: make(chan struct{})}
+	e.setDeadline(time.Time{})
+	return e
+}
+
+// pause returns once nothing is accepted any more and whoever accepts has come back for
+// more.
+func (e *entry) pause() {
+	e.pausing.Store(true)
+	e.setDeadline(time.Unix(1, 0))
+	<-e.parked
+}
+
+// setDeadline is for the listeners of this program, which all can.
+func (e *entry) setDeadline(t time.Time) {
+	if l, may := e.Listener.(interface{ SetDeadline(t time.Time) error }); may {
+		_ = l.SetDeadline(t)
+	}
+}
+
 // Accept implements [net.Listener].
 func (e *entry) Accept() (net.Conn, error) {
 	for {
@@ -119,9 +127,7 @@ func (e *entry) Accept() (net.Conn, error) {
 func (e *entry) Close() error {
 	e.finish.Do(func() {
 		close(e.end)
-		if l, may := e.Listener.(interface{ SetDeadline(t time.Time) error }); may {
-			_ = l.SetDeadline(time.Unix(1, 0)) // it may be in Accept
-		}
+		e.setDeadline(time.Unix(1, 0)) // it may be in Accept
 	})
 	return nil
 }

@@ -36,6 +36,8 @@ type luggage struct {
 	Lock     int `json:"lock"`
 	// Orders are connections that wait for the answer to the reload.
 	Orders []int `json:"orders"`
+	// Fresh are connections to Control that have not asked for anything yet.
+	Fresh []int `json:"fresh"`
 	// Watchdog is the pipe to the watchdog, -1 for none.
 	Watchdog    int `json:"watchdog"`
 	WatchdogPID int `json:"watchdogPid"`
@@ -127,7 +129,19 @@ func (l *luggage) openControl(dir string, obey func(context.Context, order) verd
 	if err != nil {
 		return nil, err
 	}
-	return serveControl(listener, obey), nil
+	c := serveControl(listener, obey)
+	for _, fd := range l.Fresh {
+		if conn, err := inheritedConn(fd); err == nil {
+			c.take(conn)
+		}
+	}
+	return c, nil
+}
+
+func inheritedConn(fd int) (net.Conn, error) {
+	file := os.NewFile(uintptr(fd), "connection")
+	defer func() { _ = file.Close() }()
+	return net.FileConn(file)
 }
 
 func inheritedListener(fd int) (net.Listener, error) {
@@ -165,10 +179,7 @@ func (l *luggage) arrived(log *slog.Logger) {
 	lines := append([]string{fmt.Sprintf("afoot %s was replaced by afoot %s", l.Version, now)}, l.Lines...)
 	log.Info("reloaded", "from", l.Version, "to", now, "changes", strings.Join(l.Lines, "; "))
 	for _, fd := range l.Orders {
-		file := os.NewFile(uintptr(fd), "order")
-		conn, err := net.FileConn(file)
-		_ = file.Close()
-		if err == nil {
+		if conn, err := inheritedConn(fd); err == nil {
 			verdict{Lines: lines}.send(conn)
 			_ = conn.Close()
 		}

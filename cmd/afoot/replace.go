@@ -41,8 +41,13 @@ func (d *daemon) replace(ctx context.Context, environ, lines []string) error {
 	var open inheritance
 	defer open.end()
 	to.Listener, to.Control, to.Lock = open.add(d.listener), open.add(d.control.listener), open.add(d.house.state.lock)
-	for _, conn := range d.control.awaiting() {
+	reloads, fresh := d.control.pause()
+	defer d.control.resume()
+	for _, conn := range reloads {
 		to.Orders = append(to.Orders, open.add(conn))
+	}
+	for _, conn := range fresh {
+		to.Fresh = append(to.Fresh, open.add(conn))
 	}
 	if pipe != nil {
 		to.Watchdog, to.WatchdogPID = open.add(pipe), pid
@@ -75,9 +80,7 @@ func (d *daemon) leave(ctx context.Context, to *luggage, back *undo) error {
 	h := d.house
 	ctx, cancel := context.WithTimeout(ctx, handOverPatience)
 	defer cancel()
-	if err := d.door.pause(); err != nil {
-		return err
-	}
+	d.door.pause()
 	back.add(d.door.open)
 	h.api.Leave()
 	back.add(h.api.Stay)
