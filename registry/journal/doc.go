@@ -26,6 +26,13 @@
 // given to the write-ahead log: ends and kills are still written then, but Check
 // refuses until the reserve is whole again.
 //
+// # Damage
+//
+// A journal that is damaged is refused with a [DamageError] and left as it is, and so is
+// one whose write-ahead log has frames behind a bad one, which SQLite would drop in
+// silence. Only a log that ends in the middle of a transaction is as a sudden
+// end leaves it. [AcceptLoss] goes on without what is lost.
+//
 // # Files
 //
 // The journal is one SQLite database in WAL mode, locked by its process for as

@@ -87,14 +87,12 @@ func better(path string) (alone bool, err error) {
 	switch {
 	case errors.Is(withErr, ErrInUse):
 		return false, withErr
-	case withErr != nil && withoutErr != nil:
-		return false, withoutErr
-	case withErr != nil:
-		return true, nil
-	case withoutErr != nil:
+	case withErr == nil && withoutErr == nil:
+		return without > with, nil
+	case withErr == nil:
 		return false, nil
 	}
-	return without > with, nil
+	return true, withoutErr
 }
 
 // weigh says how far the numbers of a sound journal have come.

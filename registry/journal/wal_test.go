@@ -45,20 +45,23 @@ func edited(t *testing.T, path string, change func([]byte) []byte) {
 }
 
 // again gives a copy of the files, which may be spoilt.
-func again(t *testing.T, path string) string { return copied(t, path, t.TempDir()) }
+func again(t *testing.T, path string) string {
+	t.Helper()
+	return copied(t, path, t.TempDir())
+}
 
 func TestDamagedLogIsRefused(t *testing.T) {
-	path, ends := dead(t, 20, 30)
+	path, ends := dead(t, 20, 10)
 	end := ends[len(ends)-1]
 	last := ends[len(ends)-2] // what is behind it may be the end of a crash
 	var places []int64
-	for at := int64(0); at < last; at += 4003 {
+	for at := int64(0); at < last; at += 6007 {
 		places = append(places, at)
 	}
 	for at := int64(walHeader); at < last; at += 11 * frameSize {
 		places = append(places, at, at+4, at+8, at+16, at+frameHeader-8, at+frameHeader)
 	}
-	for _, at := range places {
+	for i, at := range places {
 		for _, by := range [][]byte{bytes.Repeat([]byte{0xff}, 16), make([]byte, 4096)} {
 			spoilt := again(t, path)
 			edited(t, spoilt+walSuffix, func(b []byte) []byte {
@@ -81,6 +84,9 @@ func TestDamagedLogIsRefused(t *testing.T) {
 			for _, advice := range []string{spoilt, `"afoot doctor"`, `"afoot backup"`, "--accept-loss"} {
 				require.ErrorContains(t, err, advice)
 			}
+			if i%10 > 0 {
+				continue
+			}
 			_, err = Inspect(spoilt)
 			require.ErrorAs(t, err, &damage)
 			_, err = Peek(spoilt)
@@ -95,7 +101,7 @@ func TestDamagedLogIsRefused(t *testing.T) {
 // A log that ends anywhere is the log of a process that ended there.
 func TestTornLogIsNoDamage(t *testing.T) {
 	path, ends := dead(t, 20, 12)
-	for cut := int64(0); cut <= ends[len(ends)-1]; cut += 1 + rand.Int64N(600) {
+	for cut := int64(0); cut <= ends[len(ends)-1]; cut += 1 + rand.Int64N(5000) {
 		torn := again(t, path)
 		require.NoError(t, os.Truncate(torn+walSuffix, cut))
 		told := 20
@@ -198,7 +204,7 @@ func TestAcceptLoss(t *testing.T) {
 				last[c.Kind] = c.Last
 			}
 			require.Greater(t, last["bash"], uint64(50), "beyond all that was told")
-			require.Greater(t, last["other"], uint64(0))
+			require.Positive(t, last["other"])
 			require.Less(t, last["bash"], uint64(100_000))
 			done, err = AcceptLoss(path, "bash")
 			require.NoError(t, err)
