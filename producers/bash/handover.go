@@ -34,6 +34,7 @@ func (p *Producer) HandOver() (json.RawMessage, error) {
 		return nil, errors.New("hand the commands over: they were, or it is closed")
 	}
 	p.held = true
+	p.stopVisitsLocked()
 	close(p.hold)
 	p.mu.Unlock()
 	p.stops.Wait()
@@ -76,6 +77,9 @@ func (p *Producer) TakeBack() {
 		}
 		r.mu.Unlock()
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.visitLocked()
 }
 
 func (p *Producer) hauntedRuns() []*run {
@@ -125,6 +129,9 @@ func (p *Producer) openHost(config *Config) error {
 		p.adopted[ghost.Name] = r
 		p.haunted[r] = struct{}{}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.visitLocked()
 	return nil
 }
 

@@ -39,6 +39,9 @@ func (p *Producer) Prepare(_ context.Context, spec registry.Spec) (registry.Plan
 
 // canLimit refuses limits that can't be had here.
 func (p *Producer) canLimit(r *request) error {
+	if r.nice < 0 && p.runAs != nil && p.runAs.UID != 0 {
+		return invalid("nice %d can't be had here: user %d, as whom tasks run, has no right to", r.nice, p.runAs.UID)
+	}
 	if r.nice < 0 && !mayNice(r.nice) {
 		return invalid("nice %d can't be had here: the daemon has no right to", r.nice)
 	}

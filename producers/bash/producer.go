@@ -81,6 +81,10 @@ type Producer struct {
 	quiet chan struct{}
 	// haunted are ended runs that left processes behind.
 	haunted map[*run]struct{}
+	// visits is the next look at them; nil when none is due.
+	visits *time.Timer
+	// living are those that have not been reported.
+	living map[*run]struct{}
 	// hold is closed when the producer is handed over. Taken back it has another one.
 	hold  chan struct{}
 	held  bool
@@ -104,6 +108,7 @@ func New(config Config) (*Producer, error) {
 		sink:       config.Sink,
 		logger:     config.Logger,
 		haunted:    make(map[*run]struct{}),
+		living:     make(map[*run]struct{}),
 		hold:       make(chan struct{}),
 	}
 	if p.contextEnv == nil {
@@ -163,10 +168,13 @@ func findShell(shell string) (string, error) {
 
 // Close stops what ended commands left behind, and what live ones still leave,
 // waits until no run works any more, and refuses new ones from the start. It does
-// not cancel live commands: that is the registry's, which may do so meanwhile. With ctx it gives up waiting; calling it again waits again.
+// not cancel live commands: that is the registry's, which may do so meanwhile. With ctx
+// it gives up waiting, and the error names the processes that are left; calling it again
+// waits again.
 func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
+	p.stopVisitsLocked()
 	p.mu.Unlock()
 	for _, r := range p.hauntedRuns() {
 		r.exorcise()
@@ -174,8 +182,9 @@ func (p *Producer) Close(ctx context.Context) error {
 	select {
 	case <-p.idle():
 	case <-ctx.Done():
-		return ctx.Err()
+		return p.unfinished(ctx.Err())
 	}
+	p.stops.Wait()
 	return p.closeHost()
 }
 
@@ -216,6 +225,19 @@ func (p *Producer) again() {
 	p.busy++
 }
 
+// begin remembers a run that lives, end forgets it.
+func (p *Producer) begin(r *run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.living[r] = struct{}{}
+}
+
+func (p *Producer) end(r *run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.living, r)
+}
+
 func (p *Producer) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,6 +253,7 @@ func (p *Producer) haunt(r *run) (closed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.haunted[r] = struct{}{}
+	p.visitLocked()
 	return p.closed
 }
 

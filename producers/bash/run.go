@@ -103,6 +103,7 @@ func (r *run) attend(l *live, hold <-chan struct{}) {
 	l.settle(end.outcome(), l.exitErr)
 	r.mark(func() { r.live = nil })
 	close(l.done)
+	r.producer.end(r)
 	r.producer.leave()
 }
 

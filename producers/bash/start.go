@@ -90,6 +90,7 @@ func (r *run) goOnLocked(l *live) {
 	if !l.deadline.IsZero() && !l.collected {
 		l.timer = time.AfterFunc(time.Until(l.deadline), func() { r.timeOut(l) })
 	}
+	r.producer.begin(r)
 	l.work.Add(1)
 	go r.attend(l, l.hold)
 }

@@ -39,5 +39,8 @@ func (g *group) signal(sig syscall.Signal, _ []Member) {
 	}
 }
 
+// Name is not known here.
+func (Member) Name() string { return "" }
+
 // Command is not known here.
 func (Member) Command(int) string { return "" }

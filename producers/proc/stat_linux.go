@@ -97,6 +97,13 @@ func parseStat(line []byte) (stat, bool) {
 	return s, ok
 }
 
+// Name gives the short name of a process; empty once it is gone. Unlike [Member.Command]
+// it never waits for a process that hangs in the kernel.
+func (m Member) Name() string {
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", m.PID))
+	return strings.ToValidUTF8(strings.TrimSpace(string(name)), "\uFFFD")
+}
+
 // Command gives a process's command line for people, at most limit bytes; empty
 // once it is gone.
 func (m Member) Command(limit int) string {

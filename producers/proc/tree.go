@@ -159,6 +159,9 @@ func wait(pause time.Duration, leaderExited, hurried, hold <-chan struct{}) (exi
 	}
 }
 
+// Members lists who is alive of the tree, for people: it proves nothing.
+func (t *Tree) Members() ([]Member, error) { return t.net.members() }
+
 // Left reports whether somebody is left of a tree whose leader was reaped. It is
 // cheap when nobody is.
 func (t *Tree) Left() bool {
