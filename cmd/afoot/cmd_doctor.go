@@ -8,7 +8,7 @@ import (
 )
 
 func (a *app) doctorCommand() *cobra.Command {
-	var look bool
+	var look, accept bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look whether the state directory is sound, and mend what is safe to mend",
@@ -17,13 +17,21 @@ journal, captured output without a task and tasks without their output, processe
 control groups that a dead daemon left.
 
 What can be mended without losing anything is mended if no daemon runs, and said. A
-damaged journal is never touched. Exit code 0: all is well now; 1: something is wrong.`,
+damaged journal is not touched. Exit code 0: all is well now; 1: something is wrong.
+
+With --accept-loss a journal whose write-ahead log (journal.db-wal) is damaged goes on with
+what can be read of it. What was told since may be undone; ids are not given again,
+and event streams meet a gap. The damaged files are kept as journal.db-lost, and output
+whose task is not known any more in the directory output-lost.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.cfg.inMemory() {
 				return usageErrorf("with %s_STATE_DIR=%s there is nothing to look at", envPrefix, memoryState)
 			}
-			d := &doctor{cfg: a.cfg, dir: a.cfg.StateDir, look: look, repair: !look}
+			if look && accept {
+				return usageErrorf("--dry-run and --accept-loss exclude each other")
+			}
+			d := &doctor{cfg: a.cfg, dir: a.cfg.StateDir, look: look, repair: !look, accept: accept}
 			d.examine(cmd.Context())
 			if err := a.report(d.findings); err != nil {
 				return err
@@ -35,6 +43,7 @@ damaged journal is never touched. Exit code 0: all is well now; 1: something is 
 		},
 	}
 	cmd.Flags().BoolVar(&look, "dry-run", false, "only look, and mend nothing")
+	cmd.Flags().BoolVar(&accept, "accept-loss", false, "give up what is lost of a journal whose log is damaged, and go on with the rest")
 	return cmd
 }
 

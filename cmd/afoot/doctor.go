@@ -8,13 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"afoot/auth"
+	"afoot/producers/bash"
 	"afoot/producers/proc"
 	"afoot/registry/journal"
 )
@@ -34,6 +34,9 @@ type finding struct {
 	Text  string `json:"text"`
 }
 
+// agentKind is the kind in the ids of agents.
+const agentKind = "agent"
+
 // doctorPatience bounds the end of processes that are left.
 const doctorPatience = 5 * time.Second
 
@@ -44,8 +47,11 @@ type doctor struct {
 	// look says that nothing is to be mended, repair that what is safe may be: no daemon
 	// runs, and none can start.
 	look, repair bool
-	running      bool
-	findings     []finding
+	// accept says that what is lost of a damaged journal may be given up, accepted that
+	// it was.
+	accept, accepted bool
+	running          bool
+	findings         []finding
 }
 
 func (d *doctor) say(check, state, text string, args ...any) {
@@ -158,6 +164,9 @@ func (d *doctor) secret() {
 func (d *doctor) journal() map[string]string {
 	const check = "journal"
 	path := journalPath(d.dir)
+	if !d.acceptLoss(path) {
+		return nil
+	}
 	if d.repair {
 		done, err := journal.Repair(path)
 		for _, text := range done {
@@ -207,6 +216,24 @@ func (d *doctor) journal() map[string]string {
 	return files
 }
 
+// acceptLoss gives up what a damaged journal has lost, if that is asked for; false if the
+// journal is no good afterwards.
+func (d *doctor) acceptLoss(path string) bool {
+	if !d.repair || !d.accept {
+		return true
+	}
+	const check = "journal"
+	done, err := journal.AcceptLoss(path, bash.Kind, agentKind)
+	for _, text := range done {
+		d.accepted = true
+		d.say(check, findingRepaired, "%s: %s", path, text)
+	}
+	if err != nil {
+		d.say(check, findingWrong, "%s", oneLine(err))
+	}
+	return err == nil
+}
+
 // filesIn finds what a handle names as its files.
 func filesIn(value any, found func(name string)) {
 	object, ok := value.(map[string]any)
@@ -218,60 +245,6 @@ func filesIn(value any, found func(name string)) {
 			found(file)
 		}
 		filesIn(member, found)
-	}
-}
-
-// output holds the captured output against the rows.
-func (d *doctor) output(rows map[string]string) {
-	const check = "output"
-	dir := filepath.Join(d.dir, outputName)
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		entries, err = nil, nil
-	}
-	if err != nil {
-		d.say(check, findingWrong, "%s", oneLine(err))
-		return
-	}
-	if rows == nil {
-		if d.running {
-			return
-		}
-		d.say(check, findingNote, "%d files in %s were not held against the journal", len(entries), dir)
-		return
-	}
-	there := make(map[string]bool)
-	var stale []string
-	for _, entry := range entries {
-		base, suffix, _ := strings.Cut(entry.Name(), ".")
-		if suffix == "slots" {
-			continue // of many logs
-		}
-		there[base] = true
-		if _, known := rows[base]; !known {
-			stale = append(stale, filepath.Join(dir, entry.Name()))
-		}
-	}
-	lost := 0
-	for name, task := range rows {
-		if !there[name] {
-			lost++
-			if lost <= 10 {
-				d.say(check, findingNote, "the output of %s is lost: its file is gone", task)
-			}
-		}
-	}
-	if len(stale) > 0 {
-		d.mend(check, fmt.Sprintf("%d files belong to no task that is known", len(stale)), "removed", func() error {
-			var errs []error
-			for _, path := range stale {
-				errs = append(errs, os.Remove(path))
-			}
-			return errors.Join(errs...)
-		})
-	}
-	if lost == 0 && len(stale) == 0 {
-		d.say(check, findingOK, "%d files, all of tasks that are known", len(entries))
 	}
 }
 

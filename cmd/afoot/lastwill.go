@@ -35,6 +35,12 @@ func (w lastWill) write(dir string) error {
 	return writeWhole(dir, remainsName, append(text, '\n'))
 }
 
+// keep writes it. A daemon starts without it: it is only needed if the watchdog dies
+// together with the daemon.
+func (w lastWill) keep(dir string, log *slog.Logger) (*insistence, error) {
+	return insist(log, "if the watchdog dies together with this daemon the next one does not know what is left", func() error { return w.write(dir) })
+}
+
 // execute ends the processes of the list and whoever else is left, and says how many
 // that were.
 func (w lastWill) execute(ctx context.Context, list []proc.Kin, died uint64) (ended int, err error) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // ListenInfo is what a running daemon leaves in its state directory, so that
@@ -34,8 +36,37 @@ func (i ListenInfo) write(dir string) error {
 	return writeWhole(dir, listenName, append(text, '\n'))
 }
 
-// writeWhole puts a file in place in one step, with mode 0600.
+// writeWhole puts a file in place in one step, with mode 0600. On a full disk the room of
+// one that is there is used again.
 func writeWhole(dir, name string, text []byte) error {
+	err := replaceWhole(dir, name, text)
+	if noRoom(err) && writeOver(filepath.Join(dir, name), text) == nil {
+		return nil
+	}
+	return err
+}
+
+// writeOver writes over a file that is there and has room.
+func writeOver(path string, text []byte) error {
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), path)
+	info, err := f.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() == 0) {
+		err = unix.ENOSPC
+	}
+	if err == nil {
+		_, err = f.WriteAt(text, 0)
+	}
+	if err == nil {
+		err = f.Truncate(int64(len(text)))
+	}
+	return errors.Join(err, f.Close())
+}
+
+func replaceWhole(dir, name string, text []byte) error {
 	temp, err := os.CreateTemp(dir, name+".*")
 	if err != nil {
 		return fmt.Errorf("%s file: %w", name, err)

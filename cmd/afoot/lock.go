@@ -41,10 +41,15 @@ func takeLock(lock *os.File, dir string) error {
 	if err != nil {
 		return fmt.Errorf("lock file %s: %w", lock.Name(), err)
 	}
-	if err := errors.Join(lock.Chmod(0o600), lock.Truncate(0)); err != nil {
+	if err := lock.Chmod(0o600); err != nil {
 		return fmt.Errorf("lock file: %w", err)
 	}
-	if _, err := lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
+	pid := strconv.Itoa(os.Getpid()) + "\n"
+	_, err = lock.WriteAt([]byte(pid), 0)
+	if noRoom(err) {
+		return nil // it is locked, and only its holder's name is missing
+	}
+	if err = errors.Join(err, lock.Truncate(int64(len(pid)))); err != nil {
 		return fmt.Errorf("lock file: %w", err)
 	}
 	return nil
@@ -62,7 +67,7 @@ func flock(lock *os.File) error {
 		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
 			return err
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond) // nobody tells of its end
 	}
 }
 

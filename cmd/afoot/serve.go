@@ -181,7 +181,7 @@ func (d *daemon) run(ctx context.Context, ready func() error) error {
 	d.door.open()
 	d.supervisor = newSupervisor(d.log, func() { d.house.service.Counts() })
 	defer d.supervisor.close()
-	err := d.info().write(d.house.state.dir)
+	listed, err := insist(d.log, "commands of this machine do not find the daemon meanwhile", func() error { return d.info().write(d.house.state.dir) })
 	if err == nil && !d.cfg().inMemory() {
 		if d.control, err = d.house.from.openControl(d.house.state.dir, d.order); err == nil {
 			defer func() { _ = d.control.close() }()
@@ -196,6 +196,7 @@ func (d *daemon) run(ctx context.Context, ready func() error) error {
 		err = d.attend(ctx)
 	}
 	close(d.left)
+	listed.close()
 	d.supervisor.stopping()
 	return errors.Join(err, d.shutdown(ctx))
 }

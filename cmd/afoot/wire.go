@@ -52,8 +52,9 @@ type house struct {
 	store     *output.Store
 	sink      *output.Sink
 	bash      *bash.Producer
-	net       string // how the processes of a task are found
-	guard     *guard // ends the tasks' processes if the daemon can't
+	net       string      // how the processes of a task are found
+	guard     *guard      // ends the tasks' processes if the daemon can't
+	will      *insistence // writes down what that would be
 	service   *inmem.Service
 	api       *api.API
 	handler   http.Handler
@@ -230,7 +231,7 @@ func (h *house) openGuard() (err error) {
 	if h.cfg.inMemory() {
 		will.Scratch = h.state.dir
 	}
-	if err := will.write(h.state.dir); err != nil {
+	if h.will, err = will.keep(h.state.dir, h.log); err != nil {
 		return err
 	}
 	if h.guard, err = startGuard(will, roll, h.log); err == nil {
@@ -298,6 +299,7 @@ func (h *house) close() error {
 	}
 	errs = append(errs, h.closeJournal())
 	h.tracing.close(h.log)
+	h.will.close()
 	if h.guard != nil {
 		inOrder := h.stopped.Load()
 		h.guard.close(inOrder)
