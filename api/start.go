@@ -27,9 +27,13 @@ func (a *API) startTask(c *call, r *http.Request) error {
 		return err
 	}
 	begin := time.Now()
+	req.Await = wait.asked
 	started, err := a.service.Start(r.Context(), c.caller, req)
 	if err != nil {
 		return err
+	}
+	if started.Release != nil {
+		defer started.Release()
 	}
 	c.target = string(started.Snapshot.ID)
 	status := http.StatusCreated

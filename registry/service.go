@@ -130,6 +130,10 @@ func (s Scope) Covers(o Owner) bool { return s.all || s.session == o.Session }
 // StartRequest is what a caller asks to start.
 type StartRequest struct {
 	Spec Spec
+	// Await promises the end to the caller from the first moment, as a read that
+	// waits does: no notice is due before [Started.Release], nor after it if a read
+	// has delivered the end by then.
+	Await bool
 	// IdempotencyKey, when not empty, makes a repeated start answer with the first
 	// one's task. It is remembered for 24 h per session; without a session per
 	// Subject.
@@ -142,6 +146,10 @@ type StartRequest struct {
 
 // Started is the answer to Start.
 type Started struct {
+	// Release, when not nil, ends the promise that [StartRequest.Await] asked for. It
+	// is idempotent and must be called.
+	Release func()
+
 	Snapshot Snapshot
 	// Replayed says that an earlier start with the same key made this task.
 	Replayed bool

@@ -68,17 +68,17 @@ func (s *Service) startOnce(ctx context.Context, caller registry.Caller, req reg
 
 func (s *Service) startFirst(ctx context.Context, caller registry.Caller, req registry.StartRequest, name keyName, k *keyed) (registry.Started, error) {
 	row := registry.KeyRow{Session: name.session, Subject: name.subject, Key: name.key, Fingerprint: req.Fingerprint}
-	snap, err := s.start(ctx, caller, req.Spec, &row)
+	started, err := s.start(ctx, caller, req, &row)
 	s.mu.Lock()
 	if err != nil {
 		delete(s.keys.byName, name)
 	} else {
-		k.id, k.at = snap.ID, snap.StartedAt
+		k.id, k.at = started.Snapshot.ID, started.Snapshot.StartedAt
 		s.keys.order = append(s.keys.order, name)
 	}
 	s.mu.Unlock()
 	close(k.done)
-	return registry.Started{Snapshot: snap}, err
+	return started, err
 }
 
 func (s *Service) expireKeysLocked() {

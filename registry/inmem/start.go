@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"afoot/registry"
@@ -32,23 +33,23 @@ func (s *Service) Start(ctx context.Context, caller registry.Caller, req registr
 	if req.IdempotencyKey != "" {
 		return s.startOnce(ctx, caller, req)
 	}
-	snap, err := s.start(ctx, caller, req.Spec, nil)
-	return registry.Started{Snapshot: snap}, err
+	return s.start(ctx, caller, req, nil)
 }
 
 // start starts once. A key, if there is one, is written together with the task.
-func (s *Service) start(ctx context.Context, caller registry.Caller, spec registry.Spec, key *registry.KeyRow) (registry.Snapshot, error) {
+func (s *Service) start(ctx context.Context, caller registry.Caller, req registry.StartRequest, key *registry.KeyRow) (started registry.Started, err error) {
+	spec := req.Spec
 	producer, err := s.check(caller, spec)
 	if err != nil {
-		return registry.Snapshot{}, s.refused(ctx, err)
+		return started, s.refused(ctx, err)
 	}
 	plan, label, err := s.prepare(ctx, producer, spec)
 	if err != nil {
-		return registry.Snapshot{}, err
+		return started, err
 	}
 	got, err := s.reserve(caller, spec.Kind)
 	if err != nil {
-		return registry.Snapshot{}, s.refused(ctx, err)
+		return started, s.refused(ctx, err)
 	}
 	if err = s.makeRoom(ctx); err == nil {
 		err = s.writable()
@@ -58,7 +59,7 @@ func (s *Service) start(ctx context.Context, caller registry.Caller, spec regist
 	}
 	if err != nil {
 		s.giveBack(got, spec.Kind)
-		return registry.Snapshot{}, err
+		return started, err
 	}
 	l := &launch{}
 	id := registry.NewID(spec.Kind, got.number)
@@ -68,17 +69,29 @@ func (s *Service) start(ctx context.Context, caller registry.Caller, spec regist
 	})
 	if err != nil {
 		s.giveBack(got, spec.Kind)
-		return registry.Snapshot{}, err
+		return started, err
 	}
-	r, v, err := s.publish(l, got, run, newSnapshot(id, got.owner, spec, label), key)
+	r, v, err := s.publish(l, got, run, newSnapshot(id, got.owner, spec, label), key, req.Await)
 	if err != nil {
-		return registry.Snapshot{}, err
+		return started, err
 	}
 	if err := s.sync(context.WithoutCancel(ctx), v.mark); err != nil {
 		s.withdraw(r, key)
-		return registry.Snapshot{}, err
+		return started, err
 	}
-	return v.fill(), nil
+	started.Snapshot = v.fill()
+	if req.Await {
+		started.Release = sync.OnceFunc(func() { s.unawait(r) })
+	}
+	return started, nil
+}
+
+// unawait ends the promise of a start's end to who started it.
+func (s *Service) unawait(r *record) {
+	s.mu.Lock()
+	s.dropClaimLocked(r)
+	s.mu.Unlock()
+	s.dispatch()
 }
 
 // withdraw takes a start back that could not be written: the work is stopped, and
@@ -244,7 +257,7 @@ func newSnapshot(id registry.ID, owner registry.Owner, spec registry.Spec, label
 
 // publish commits a run under its id; it cannot fail, but for an owner or a
 // service that did not wait for so slow a starter: then the run is stopped.
-func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.Snapshot, key *registry.KeyRow) (*record, view, error) {
+func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.Snapshot, key *registry.KeyRow, await bool) (*record, view, error) {
 	r := &record{snap: snap, run: run, agent: got.agent, launch: l, lastAck: -1}
 	r.streams = s.streamsOf(run)
 	s.lockAsked(l, r)
@@ -268,6 +281,9 @@ func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.
 	r.seq = s.seq
 	s.insertLocked(r)
 	s.keepNewLocked(r, rises, key)
+	if await {
+		r.claims++
+	}
 	v := r.viewLocked()
 	l.rec = r
 	s.emitLocked(registry.ChangeRegistered, r)

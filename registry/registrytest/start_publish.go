@@ -19,6 +19,8 @@ func startPublishCases() []testCase {
 		{name: "a call that is cancelled once the starter ran changes nothing", run: cancelledInStarter},
 		{name: "a call that is cancelled after publication changes nothing", run: cancelledAfter},
 		{name: "work that settles before the starter returned is published settled", run: settledInStarter},
+		{name: "an end that the starting call awaits is no notice once it was read", run: awaitedEnd},
+		{name: "an end that the starting call awaited in vain is a notice", run: awaitedInVain},
 		{name: "a task is there when its registration is told", run: thereAtRegistered},
 	}
 }
@@ -39,6 +41,46 @@ func startedFacts(w *world) {
 	w.is.Equal("alice", s.Owner.Session)
 	w.is.Equal(s, w.get(work))
 	w.is.Equal(s, w.heard(work, registry.ChangeRegistered))
+}
+
+// awaited starts work whose end is promised to the starting call.
+func (w *world) awaited() (*Work, func()) {
+	w.t.Helper()
+	req := w.request(Script{})
+	req.Await = true
+	started, err := w.Start(w.ctx, alice(), req)
+	w.is.NoError(err)
+	w.is.NotNil(started.Release)
+	return w.jobs.Work(started.Snapshot.ID), started.Release
+}
+
+func awaitedEnd(w *world) {
+	work, release := w.awaited()
+	work.Output.Append("abc")
+	work.Complete("") // before the read begins
+	w.settled()
+	w.notices(work, 0)
+	w.is.Equal("abc", w.take(work).Text)
+	release()
+	release()
+	w.notices(work, 0)
+	w.is.True(w.get(work).Reported)
+}
+
+func awaitedInVain(w *world) {
+	work, release := w.awaited()
+	work.Complete("")
+	w.settled()
+	w.notices(work, 0)
+	release()
+	w.notices(work, 1)
+
+	work, release = w.awaited()
+	release()
+	w.notices(work, 0)
+	work.Complete("")
+	w.settled()
+	w.notices(work, 1)
 }
 
 func unownedFacts(w *world) {
