@@ -23,7 +23,7 @@ func TestUnitFile(t *testing.T) {
 	const installed = "/usr/local/bin/afoot"
 	require.Contains(t, string(text), installed)
 	path := filepath.Join(t.TempDir(), "afoot.service")
-	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), installed, self)), 0o644)) //nolint:gosec // for everybody to read
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), installed, self)), 0o644))
 	out, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.NotContains(t, string(out), "afoot.service", "no warnings")
