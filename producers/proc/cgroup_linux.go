@@ -26,28 +26,28 @@ type cgroup struct {
 	outside outside
 }
 
-// state reads cgroup.events. Nobody there for an empty group is final: processes are
+// vacant reads cgroup.events. Nobody there for an empty group is final: processes are
 // born beside others only.
-func (c *cgroup) state() (seq uint64, empty bool) {
+func (c *cgroup) vacant() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seq == 0 {
-		return 0, true
+		return true
 	}
 	fd, err := c.groups.openAt(groupName(c.seq)+"/cgroup.events", unix.O_RDONLY)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV):
-		return 0, true // removed by somebody, and so empty
+		return true // removed by somebody, and so empty
 	case err != nil:
-		return c.seq, c.vanishLocked()
+		return c.vanishLocked()
 	}
 	var buf [128]byte
 	n, err := unix.Read(fd, buf[:])
 	_ = unix.Close(fd)
 	if errors.Is(err, unix.ENODEV) {
-		return 0, true
+		return true
 	}
-	return c.seq, bytes.Contains(buf[:max(n, 0)], []byte("populated 0"))
+	return bytes.Contains(buf[:max(n, 0)], []byte("populated 0"))
 }
 
 // vanishLocked removes the group if it is empty; that takes no descriptor.
@@ -60,15 +60,11 @@ func (c *cgroup) vanishLocked() bool {
 }
 
 func (c *cgroup) empty() bool {
-	_, empty := c.state()
-	return empty && c.deserted()
+	return c.vacant() && c.deserted()
 }
 
 // inhabited tells for sure that somebody lives in the group, by one look at it.
-func (c *cgroup) inhabited() bool {
-	_, empty := c.state()
-	return !empty
-}
+func (c *cgroup) inhabited() bool { return !c.vacant() }
 
 func (c *cgroup) release() {
 	c.group.release()

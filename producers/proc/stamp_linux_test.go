@@ -3,6 +3,7 @@ package proc
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,10 +19,7 @@ func TestStampsTellTreesApart(t *testing.T) {
 		pids := make([][]int, trees)
 		processes := make([]*Process, trees)
 		for i := range trees {
-			command := ""
-			for range daemons {
-				command += `env -i setsid -f bash -c 'trap "" TERM; echo $$ >&3; exec 3>&-; exec sleep 491' 3>&1 >/dev/null 2>&1 </dev/null; `
-			}
+			command := strings.Repeat(`env -i setsid -f bash -c 'trap "" TERM; echo $$ >&3; exec 3>&-; exec sleep 491' 3>&1 >/dev/null 2>&1 </dev/null; `, daemons)
 			p, out := start(t, host, command+`sleep 492; :`)
 			for range daemons {
 				pids[i] = append(pids[i], pidLine(t, out))

@@ -113,7 +113,8 @@ func (c *cgroups) tend() {
 }
 
 func (c *cgroups) run() {
-	for c.makeOne() || c.removeOne() {
+	for again := true; again; {
+		again = c.makeOne() || c.removeOne()
 	}
 	c.stock.mu.Lock()
 	c.stock.working = false
