@@ -221,6 +221,9 @@ func (e *ear) init() {
 func (p *party) connect() error {
 	p.connection++
 	s, a, err := p.c.listen("/events", p.lastID)
+	for p.w.reloading && a != nil && a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") == "0" {
+		s, a, err = p.c.listen("/events", p.lastID) // it may be sent again at once
+	}
 	if p.w.dying.Load() && (err != nil || a != nil) {
 		return errOver
 	}

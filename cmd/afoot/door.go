@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -24,13 +25,21 @@ type door struct {
 	entry   *entry
 	// shut says that requests which come all the same are refused.
 	shut atomic.Bool
+
+	mu sync.Mutex
+	// conns are the open connections, with whether they have sent nothing yet.
+	conns map[net.Conn]bool
 }
 
 // open begins to serve.
 func (d *door) open() {
 	d.entry = newEntry(d.listener)
 	d.shut.Store(false)
+	d.mu.Lock()
+	d.conns = make(map[net.Conn]bool)
+	d.mu.Unlock()
 	d.current, d.broken = d.server(), make(chan error, 1)
+	d.current.ConnState = d.track
 	var serving net.Listener = d.entry
 	if d.tls != nil {
 		serving = tls.NewListener(serving, d.tls)
@@ -43,6 +52,53 @@ func (d *door) open() {
 func (d *door) pause() {
 	d.shut.Store(true)
 	d.entry.pause()
+}
+
+func (d *door) track(conn net.Conn, state http.ConnState) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if state == http.StateClosed || state == http.StateHijacked {
+		delete(d.conns, conn)
+		return
+	}
+	d.conns[conn] = state == http.StateNew
+}
+
+func (d *door) connections() (silent, talking int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, fresh := range d.conns {
+		if fresh {
+			silent++
+		} else {
+			talking++
+		}
+	}
+	return silent, talking
+}
+
+// silence is what a new connection has to send something.
+const silence = time.Second
+
+// finish ends the server behind the answers to all requests that were sent, unless ctx
+// ends before. [http.Server.Shutdown] would drop those that it has not read yet.
+func (d *door) finish(ctx context.Context) error {
+	d.current.SetKeepAlivesEnabled(false)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	var err error
+	for begun := time.Now(); err == nil; {
+		silent, talking := d.connections()
+		if talking == 0 && (silent == 0 || time.Since(begun) > silence) {
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	return errors.Join(err, d.current.Close())
 }
 
 // guarded refuses what comes through a connection that is still open after a pause.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -88,7 +89,9 @@ func (d *daemon) leave(ctx context.Context, to *luggage, back *undo) error {
 	streams := make(chan error, 1)
 	go func() { streams <- h.hub.Close(ctx, sse.ByeReload) }()
 	tasks, err := h.service.HandOver(ctx)
-	_ = <-streams // what did not take its bye was cut
+	if err := <-streams; err != nil {
+		d.log.Info("streams were cut that did not take their bye", "error", err.Error())
+	}
 	d.finishRequests(ctx)
 	if err != nil {
 		return err
@@ -114,11 +117,12 @@ func (d *daemon) leave(ctx context.Context, to *luggage, back *undo) error {
 func (d *daemon) finishRequests(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestPatience)
 	defer cancel()
-	if err := d.door.current.Shutdown(ctx); err != nil {
+	if err := d.door.finish(ctx); err != nil {
 		d.log.Warn("requests were cut by the reload", "error", err.Error())
-		_ = d.door.current.Close()
 	}
-	_ = <-d.door.broken
+	if err := <-d.door.broken; !errors.Is(err, http.ErrServerClosed) {
+		d.log.Warn("the server ended otherwise", "error", err.Error())
+	}
 }
 
 // undo is what has to be done if the hand-over fails, the newest first.

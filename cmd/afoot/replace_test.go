@@ -27,7 +27,7 @@ func (r *rig) swappable() (replace func(text string)) {
 	r.waitReady()
 	return func(text string) {
 		r.t.Helper()
-		require.NoError(r.t, os.WriteFile(path+".new", []byte(text), 0o700)) //nolint:gosec // it is to be run
+		require.NoError(r.t, os.WriteFile(path+".new", []byte(text), 0o700))
 		require.NoError(r.t, os.Rename(path+".new", path))
 	}
 }
@@ -93,7 +93,7 @@ func TestReloadTwice(t *testing.T) {
 				return
 			default:
 			}
-			res, err := client.Get(info.URL + "/healthz") //nolint:noctx // it is answered
+			res, err := client.Get(info.URL + "/healthz")
 			if err != nil {
 				wrong <- err
 				return
