@@ -174,9 +174,9 @@ func (d *daemon) links() []string {
 type counts struct{ descriptors, goroutines, groups int }
 
 // within allows for what is kept to be used again, which is less than any kind of work
-// here would leak, and for a few groups that are made ahead.
+// here would leak, and for groups that wait to be used.
 func (c counts) within(base counts) bool {
-	return c.descriptors <= base.descriptors+8 && c.goroutines <= base.goroutines+4 && c.groups <= base.groups+8
+	return c.descriptors <= base.descriptors+8 && c.goroutines <= base.goroutines+4 && c.groups <= base.groups+64
 }
 
 // counted counts with one connection open, its own. Groups are those beside that

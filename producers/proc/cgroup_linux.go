@@ -41,13 +41,15 @@ func (c *cgroup) vacant() bool {
 	case err != nil:
 		return c.vanishLocked()
 	}
+	defer func() { _ = unix.Close(fd) }()
+	return !populated(fd)
+}
+
+// populated reads an open cgroup.events; a group that was removed meanwhile is empty.
+func populated(events int) bool {
 	var buf [128]byte
-	n, err := unix.Read(fd, buf[:])
-	_ = unix.Close(fd)
-	if errors.Is(err, unix.ENODEV) {
-		return true
-	}
-	return bytes.Contains(buf[:max(n, 0)], []byte("populated 0"))
+	n, err := unix.Read(events, buf[:])
+	return !errors.Is(err, unix.ENODEV) && !bytes.Contains(buf[:max(n, 0)], []byte("populated 0"))
 }
 
 // vanishLocked removes the group if it is empty; that takes no descriptor.

@@ -28,7 +28,8 @@ type cgroups struct {
 	base string
 	lock *os.File
 
-	stock stock
+	stock   stock
+	touched touches
 
 	limits limits
 }
@@ -41,10 +42,12 @@ func openCgroups(logger *slog.Logger) (*cgroups, error) {
 	}
 	for _, at := range homes {
 		c := &cgroups{logger: logger, home: at}
+		c.touched.init()
 		if err = c.open(); err == nil {
 			c.removeStale()
 			return c, nil
 		}
+		c.touched.close()
 	}
 	return nil, fmt.Errorf("no control group can be made in %s: %w", homes[len(homes)-1].name, err)
 }
@@ -101,6 +104,7 @@ func (c *cgroups) close() error {
 	c.pause()
 	c.removeAll()
 	c.limits.undo(c)
+	c.touched.close()
 	_ = removeGroup(c.dir()) // it stays as long as somebody lives in it
 	return c.lock.Close()
 }

@@ -377,6 +377,7 @@ func (n *nets) adopt(host *Host, s *hostState) error {
 			stock:  stock{seq: g.Seq, spare: g.Spare, doomed: g.Doomed},
 			limits: limits{moved: g.Moved, here: g.Here, below: g.Below},
 		}
+		n.cgroups.touched.init() // what was made before is not watched: it serves no more
 	} else {
 		n.lineage = newLineage(n, s.Stamps)
 		n.lineage.numbers = s.Numbers

@@ -10,8 +10,10 @@ import (
 )
 
 const (
-	// spareGroups is how many groups are made ahead.
+	// spareGroups is how many groups are made ahead, keptGroups how many used ones wait
+	// to be used again.
 	spareGroups = 8
+	keptGroups  = 64
 	// mostDoomed is how many used groups may wait for their removal. Whoever gives back
 	// more removes some, so that a burst can't outrun the removals.
 	mostDoomed = 128
@@ -23,13 +25,14 @@ const (
 // stock makes groups ahead and removes used ones, in one goroutine that is there only
 // while there is something to do.
 //
-// A group serves one tree. What its tree did to it can't all be seen, nor undone: where
-// cgroup.kill was written the kernel kills who is born into it from elsewhere, for ever.
+// A group serves the next tree when its last one did nothing to it but live there (see
+// [touches]). What was done to it can't all be seen, nor undone: where cgroup.kill was
+// written the kernel kills who is born into it from elsewhere, for ever.
 type stock struct {
 	work sync.WaitGroup
 	mu   sync.Mutex
 	seq  uint64
-	// spare were never used.
+	// spare were never used, or are as good as that.
 	spare []uint64
 	// doomed are to be removed, stuck were not empty then.
 	doomed, stuck []uint64
@@ -38,7 +41,7 @@ type stock struct {
 	paused bool
 }
 
-// take gives a group that was never used, open.
+// take gives a group that is as good as new, open.
 func (c *cgroups) take(memoryMax, pidsMax int64) (*place, error) {
 	for {
 		seq, made, err := c.pick()
@@ -47,7 +50,13 @@ func (c *cgroups) take(memoryMax, pidsMax int64) (*place, error) {
 		}
 		dir, err := c.openAt(groupName(seq), unix.O_DIRECTORY|unix.O_RDONLY)
 		if errors.Is(err, unix.ENOENT) && !made {
+			c.touched.forget(seq)
 			continue // somebody removed it
+		}
+		if err == nil && !made && !c.touched.untouched(seq) {
+			_ = unix.Close(dir)
+			c.discard(seq)
+			continue // somebody did something to it meanwhile
 		}
 		if err == nil && (memoryMax > 0 || pidsMax > 0) {
 			if err = limit(dir, memoryMax, pidsMax); err != nil {
@@ -79,12 +88,30 @@ func (c *cgroups) pick() (seq uint64, made bool, err error) {
 }
 
 func (c *cgroups) make(seq uint64) error {
-	return unix.Mkdirat(int(c.lock.Fd()), groupName(seq), 0o755)
+	if err := unix.Mkdirat(int(c.lock.Fd()), groupName(seq), 0o755); err != nil {
+		return err
+	}
+	c.touched.watch(filepath.Join(c.dir(), groupName(seq)), seq)
+	return nil
 }
 
-// giveBack takes a group that is not needed any more. It waits for removals only if
-// too many are due.
+// giveBack takes a group that is not needed any more, to be used again or removed.
 func (c *cgroups) giveBack(seq uint64) {
+	s := &c.stock
+	good := c.reusable(seq)
+	s.mu.Lock()
+	good = good && len(s.spare) < keptGroups && !s.paused
+	if good {
+		s.spare = append(s.spare, seq)
+	}
+	s.mu.Unlock()
+	if !good {
+		c.discard(seq)
+	}
+}
+
+// discard has a group removed. It waits for removals only if too many are due.
+func (c *cgroups) discard(seq uint64) {
 	s := &c.stock
 	s.mu.Lock()
 	s.doomed = append(s.doomed, seq)
@@ -159,6 +186,7 @@ func (c *cgroups) removeOne() bool {
 }
 
 func (c *cgroups) remove(seq uint64) {
+	c.touched.forget(seq)
 	if removeGroup(filepath.Join(c.dir(), groupName(seq))) == nil {
 		return
 	}
