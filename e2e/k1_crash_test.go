@@ -196,6 +196,7 @@ func TestK1WithoutWatchdog(t *testing.T) {
 			c.says(t, id, "up")
 			watchdog := d.watchdogs()[0]
 			require.NoError(t, syscall.Kill(watchdog, syscall.SIGSTOP))
+			eventually(t, 10*time.Second, "the watchdog has stopped", func() bool { return state(watchdog) == 'T' })
 			d.die(t)
 			require.NoError(t, syscall.Kill(watchdog, syscall.SIGKILL))
 			require.Len(t, asleep(length), 2)

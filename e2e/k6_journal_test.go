@@ -126,7 +126,6 @@ func TestK6DiesOnAFullDisk(t *testing.T) {
 	eventually(t, orphaned, "nobody is left", func() bool { return len(d.alive()) == 0 })
 	d.launch()
 	if !d.waitExitOrReady() {
-		d.ready()
 		require.Equal(t, ended[0], c.get(t, ended[0]).ID)
 		require.Equal(t, http.StatusOK, c.do(t, http.MethodGet, "/tasks", nil).status)
 		d.stop()

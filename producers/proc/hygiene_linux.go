@@ -75,23 +75,35 @@ func (h *hygiene) fork(path string, args []string, attr *syscall.ProcAttr, nice 
 	if nice == 0 {
 		pid, err = h.forkHere(path, args, attr)
 	} else {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			// A thread has a nice value of its own, and its child begins with it. Only root
-			// could go back, so the thread ends with this goroutine.
-			runtime.LockOSThread()
+		onOwnThread(func() {
+			// A thread has a nice value of its own, and its child begins with it.
 			if err = benice(nice); err == nil {
 				pid, err = h.forkHere(path, args, attr)
 			}
-		}()
-		<-done
+		})
 	}
 	if err == nil && h.protected {
 		// It has been running for a moment. Who of it was born in that is protected too.
 		_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte("0"), 0)
 	}
 	return pid, err
+}
+
+// onOwnThread runs f on a thread that ends with it: only root could take back what f
+// does to it. The main thread never ends, so that it is held until another one is done.
+func onOwnThread(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if unix.Gettid() != os.Getpid() {
+			f()
+			return
+		}
+		defer runtime.UnlockOSThread()
+		onOwnThread(f)
+	}()
+	<-done
 }
 
 // benice makes this thread nicer, as nice(1) does.
