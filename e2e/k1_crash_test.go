@@ -132,6 +132,7 @@ func TestK1NumberUsedAgain(t *testing.T) {
 				watchdog := d.watchdogs()[0]
 				require.NoError(t, syscall.Kill(watchdog, syscall.SIGSTOP))
 				defer func() { _ = syscall.Kill(watchdog, syscall.SIGCONT) }()
+				eventually(t, 10*time.Second, "the watchdog has stopped", func() bool { return state(watchdog) == 'T' })
 				d.die(t)
 				require.NoError(t, syscall.Kill(number, syscall.SIGKILL))
 				eventually(t, 10*time.Second, "its number is free", func() bool { return syscall.Kill(number, 0) == syscall.ESRCH })
