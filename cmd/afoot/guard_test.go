@@ -191,6 +191,7 @@ func TestSecondLook(t *testing.T) {
 			r.eventually("it is up", func() bool { return len(alive(t, tag+"1", tag+"2")) == 2 })
 			dog := r.watchdogs()[0]
 			require.NoError(t, syscall.Kill(dog, syscall.SIGSTOP))
+			r.eventually("the watchdog has stopped", func() bool { return stopped(dog) })
 			require.NoError(t, r.daemon.Process.Kill())
 			require.NoError(t, syscall.Kill(dog, syscall.SIGKILL))
 			require.Error(t, r.ended(r.soon()))
@@ -215,4 +216,9 @@ func TestStartAtOnceAfterASuddenDeath(t *testing.T) {
 	r.serve()
 	require.Equal(t, "x\n", r.ok("run", "--", "echo x"))
 	r.eventually("nobody is left", func() bool { return len(alive(t, "351")) == 0 })
+}
+
+func stopped(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.Contains(string(stat), ") T ")
 }
