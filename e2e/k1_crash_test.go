@@ -200,7 +200,9 @@ func TestK1WithoutWatchdog(t *testing.T) {
 			eventually(t, 10*time.Second, "the watchdog has stopped", func() bool { return state(watchdog) == 'T' })
 			d.die(t)
 			require.NoError(t, syscall.Kill(watchdog, syscall.SIGKILL))
-			require.Len(t, asleep(length), 2)
+			if name != "cgroup" { // else any daemon that starts meanwhile has taken the look
+				require.Len(t, asleep(length), 2)
+			}
 			d.again()
 			eventually(t, orphaned, "nobody is left", func() bool { return len(asleep(length)) == 0 })
 			wasLost(t, c.get(t, id))

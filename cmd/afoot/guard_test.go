@@ -195,7 +195,9 @@ func TestSecondLook(t *testing.T) {
 			require.NoError(t, r.daemon.Process.Kill())
 			require.NoError(t, syscall.Kill(dog, syscall.SIGKILL))
 			require.Error(t, r.ended(r.soon()))
-			require.Len(t, alive(t, tag+"1", tag+"2"), 2)
+			if net != "cgroup" { // else any daemon that starts meanwhile has taken the look
+				require.Len(t, alive(t, tag+"1", tag+"2"), 2)
+			}
 			require.FileExists(t, filepath.Join(r.state, remainsName))
 			r.serve()
 			require.Empty(t, alive(t, tag+"1", tag+"2"))
