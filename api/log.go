@@ -162,8 +162,8 @@ func (p *logPiece) sendFile(c *call, file *os.File) error {
 	return nil
 }
 
-// copyTo sends bytes up to end. Bytes that were dropped meanwhile read as zeros, so
-// each piece is checked after it was read; a caller that is too late is cut off.
+// copyTo sends bytes up to end. Bytes that were dropped meanwhile may read as newer ones,
+// so each piece is checked after it was read; a caller that is too late is cut off.
 func (p *logPiece) copyTo(w io.Writer, end int64) error {
 	if p.held != nil {
 		if _, err := w.Write(p.held); err != nil {

@@ -476,7 +476,7 @@ type StartBash struct {
 	// MemoryMaxBytes The most memory of all its processes together; over it they are killed. Where the system can't bound it, `invalid`.
 	MemoryMaxBytes *int64 `json:"memoryMaxBytes,omitempty"`
 
-	// Nice How willingly the command lets others go first; below 0 needs the right to.
+	// Nice How willingly the command lets others go first, added to the daemon's own level; below 0 needs the right to.
 	Nice *int `json:"nice,omitempty"`
 
 	// OutputLimitBytes Bound of every whole model-facing text about the task, in UTF-8 bytes.

@@ -32,7 +32,7 @@ func idleTasks(ctx context.Context, o options, t *table) (err error) {
 	if err != nil {
 		return err
 	}
-	_, threads, err := d.descendants()
+	already, threads, err := d.descendants() // the watchdog, one for all
 	if err != nil {
 		return err
 	}
@@ -50,6 +50,7 @@ func idleTasks(ctx context.Context, o options, t *table) (err error) {
 	if err != nil {
 		return err
 	}
+	processes -= already
 	each := (after - before) / float64(n)
 	t.add(row{
 		name: fmt.Sprintf("memory per running idle task, of %d", n), afoot: kib(each),
