@@ -80,7 +80,7 @@ func (a *API) changed(ch registry.Change) {
 	case registry.ChangeEvicted:
 		// An end whose record was evicted is not swallowed: its notice stays.
 		a.evicted(s)
-	case registry.ChangeRegistered, registry.ChangeStopping:
+	case registry.ChangeRegistered, registry.ChangePromoted, registry.ChangeStopping:
 	}
 	a.watchers.wake(s.ID)
 	switch {

@@ -134,6 +134,10 @@ type StartRequest struct {
 	// waits does: no notice is due before [Started.Release], nor after it if a read
 	// has delivered the end by then.
 	Await bool
+	// Foreground starts the task as one that its caller waits for in the same call. It
+	// counts for the limits as any other; its end is reported from the moment it is
+	// recorded and is never a notice, unless [ReadOptions.Promote] let go of it before.
+	Foreground bool
 	// IdempotencyKey, when not empty, makes a repeated start answer with the first
 	// one's task. It is remembered for 24 h per session; without a session per
 	// Subject.
@@ -199,6 +203,15 @@ type ReadOptions struct {
 	Wait time.Duration
 	// LimitBytes bounds each page in raw bytes; 0 means [MaxPageBytes].
 	LimitBytes int64
+	// Tail, when positive, skips all but the last Tail raw bytes of what is unread, at
+	// a character: they are counted in [Read.Skipped], and confirming moves the cursor
+	// behind them too.
+	Tail int64
+	// Promote makes a foreground task that still lives when the read answers a
+	// background task, in one step with the state that the answer tells: from then on
+	// its end is due as a notice, unless it is read, and leaving the call changes
+	// nothing. A read that fails, also because its ctx ended, has promoted nothing.
+	Promote bool
 	// Explicit holds cursor and notice until [Tasks.Ack], or the notice until
 	// [AckHold] is over.
 	Explicit bool
@@ -328,10 +341,11 @@ type ChangeType string
 // with the end of an already announced task is on its way, so that its notice
 // waits; then Due if that answer was lost, or Reported. Reported comes when a
 // delivery, an ack or a kill was recorded; a kill of live work gives stopping
-// alone. OwnerGone comes once per disposed owner, behind the removal of its last
+// alone. Promoted comes when a foreground task has become a background one. OwnerGone comes once per disposed owner, behind the removal of its last
 // task, and carries no task.
 const (
 	ChangeRegistered ChangeType = "registered"
+	ChangePromoted   ChangeType = "promoted"
 	ChangeStopping   ChangeType = "stopping"
 	ChangeSettled    ChangeType = "settled"
 	ChangeHeld       ChangeType = "held"

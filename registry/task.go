@@ -103,6 +103,9 @@ type Snapshot struct {
 	// Reported says that the terminal state was delivered, or is promised, by
 	// another way than a notice.
 	Reported bool
+	// Foreground says that the call which started the task waits for it: its end is
+	// that call's answer and never a notice. See [ReadOptions.Promote].
+	Foreground bool
 	// OutputBytes counts raw bytes captured so far, dropped ones included, and those of
 	// both streams of a split task.
 	OutputBytes int64

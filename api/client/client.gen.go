@@ -241,6 +241,21 @@ func (e StreamName) Valid() bool {
 	}
 }
 
+// Defines values for ToolContentType.
+const (
+	Text ToolContentType = "text"
+)
+
+// Valid indicates whether the value is a known member of the ToolContentType enum.
+func (e ToolContentType) Valid() bool {
+	switch e {
+	case Text:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Ack.
 const (
 	AckExplicit Ack = "explicit"
@@ -250,6 +265,24 @@ const (
 func (e Ack) Valid() bool {
 	switch e {
 	case AckExplicit:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for StreamEventsParamsFormat.
+const (
+	StreamEventsParamsFormatAnthropic StreamEventsParamsFormat = "anthropic"
+	StreamEventsParamsFormatOpenai    StreamEventsParamsFormat = "openai"
+)
+
+// Valid indicates whether the value is a known member of the StreamEventsParamsFormat enum.
+func (e StreamEventsParamsFormat) Valid() bool {
+	switch e {
+	case StreamEventsParamsFormatAnthropic:
+		return true
+	case StreamEventsParamsFormatOpenai:
 		return true
 	default:
 		return false
@@ -295,6 +328,42 @@ const (
 func (e ReadOutputParamsAfootAck) Valid() bool {
 	switch e {
 	case ReadOutputParamsAfootAckExplicit:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListToolsParamsFormat.
+const (
+	ListToolsParamsFormatAnthropic ListToolsParamsFormat = "anthropic"
+	ListToolsParamsFormatMcp       ListToolsParamsFormat = "mcp"
+	ListToolsParamsFormatOpenai    ListToolsParamsFormat = "openai"
+)
+
+// Valid indicates whether the value is a known member of the ListToolsParamsFormat enum.
+func (e ListToolsParamsFormat) Valid() bool {
+	switch e {
+	case ListToolsParamsFormatAnthropic:
+		return true
+	case ListToolsParamsFormatMcp:
+		return true
+	case ListToolsParamsFormatOpenai:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CallToolParamsAfootAck.
+const (
+	CallToolParamsAfootAckExplicit CallToolParamsAfootAck = "explicit"
+)
+
+// Valid indicates whether the value is a known member of the CallToolParamsAfootAck enum.
+func (e CallToolParamsAfootAck) Valid() bool {
+	switch e {
+	case CallToolParamsAfootAckExplicit:
 		return true
 	default:
 		return false
@@ -436,6 +505,9 @@ type Snapshot struct {
 	// FinishedAt Epoch milliseconds; absent until the task has ended.
 	FinishedAt int64 `json:"finishedAt,omitempty"`
 
+	// Foreground The call that started it waits for it, so that its end is never a notice; absent otherwise.
+	Foreground bool `json:"foreground,omitempty"`
+
 	// Id `<kind>-N`, never reused.
 	Id   string `json:"id"`
 	Kind string `json:"kind"`
@@ -567,6 +639,9 @@ type TaskDescription struct {
 	// FinishedAt Epoch milliseconds; absent until the task has ended.
 	FinishedAt int64 `json:"finishedAt,omitempty"`
 
+	// Foreground The call that started it waits for it, so that its end is never a notice; absent otherwise.
+	Foreground bool `json:"foreground,omitempty"`
+
 	// Id `<kind>-N`, never reused.
 	Id   string `json:"id"`
 	Kind string `json:"kind"`
@@ -604,6 +679,9 @@ type TaskDescription struct {
 
 // TaskDone Data of the event `task.done`.
 type TaskDone struct {
+	// Message With `format`, the notice as a message for the conversation of that API.
+	Message *map[string]interface{} `json:"message,omitempty"`
+
 	// Task A fresh copy of a task's facts.
 	Task Snapshot `json:"task"`
 
@@ -667,6 +745,35 @@ type Token struct {
 	Token     string `json:"token"`
 }
 
+// ToolArguments The arguments, by the tool's own schema.
+type ToolArguments map[string]interface{}
+
+// ToolContent defines model for ToolContent.
+type ToolContent struct {
+	Text string          `json:"text"`
+	Type ToolContentType `json:"type"`
+}
+
+// ToolContentType defines model for ToolContent.Type.
+type ToolContentType string
+
+// ToolList defines model for ToolList.
+type ToolList struct {
+	Tools []map[string]interface{} `json:"tools"`
+}
+
+// ToolResult What a tool answers, as in MCP.
+type ToolResult struct {
+	// Content The text for the model.
+	Content []ToolContent `json:"content"`
+
+	// IsError The tool failed, and the text says why.
+	IsError bool `json:"isError"`
+
+	// Value The typed result, by the tool's output schema; absent with `isError`.
+	Value *map[string]interface{} `json:"value,omitempty"`
+}
+
 // Version defines model for Version.
 type Version struct {
 	Commit string `json:"commit,omitempty"`
@@ -680,6 +787,42 @@ type Version struct {
 	// Net What holds every process of a task: a `cgroup` of its own, the daemon as their `subreaper`, or only their process `group`.
 	Net     string `json:"net,omitempty"`
 	Version string `json:"version"`
+}
+
+// Webhook defines model for Webhook.
+type Webhook struct {
+	// Agent The agent whose notices are posted.
+	Agent *string `json:"agent,omitempty"`
+
+	// CreatedAt Epoch milliseconds.
+	CreatedAt int64 `json:"createdAt"`
+
+	// Id `webhook-` and random characters.
+	Id string `json:"id"`
+
+	// LastError Why the last post failed; absent when it did not.
+	LastError *string `json:"lastError,omitempty"`
+
+	// Pending Notices that are not answered 2xx yet.
+	Pending int    `json:"pending"`
+	Url     string `json:"url"`
+
+	// Waiting The wake budget is used up; the next call of the agent goes on.
+	Waiting *bool `json:"waiting,omitempty"`
+}
+
+// WebhookList defines model for WebhookList.
+type WebhookList struct {
+	Webhooks []Webhook `json:"webhooks"`
+}
+
+// WebhookRequest defines model for WebhookRequest.
+type WebhookRequest struct {
+	// Secret The key of the signature, `whsec_` and 24 to 64 bytes in base64. It is never shown.
+	Secret string `json:"secret"`
+
+	// Url http or https, at a host of `AFOOT_WEBHOOK_HOSTS`.
+	Url string `json:"url"`
 }
 
 // Ack defines model for Ack.
@@ -771,6 +914,9 @@ type DisposeAgentParams struct {
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
+	// Format Adds `message`, as that API takes it.
+	Format *StreamEventsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
 	// Agent Only this agent's notices.
 	Agent *string `form:"agent,omitempty" json:"agent,omitempty"`
 
@@ -783,6 +929,9 @@ type StreamEventsParams struct {
 	// LastEventID The id of the last event that was seen.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
+
+// StreamEventsParamsFormat defines parameters for StreamEvents.
+type StreamEventsParamsFormat string
 
 // ListTasksParams defines parameters for ListTasks.
 type ListTasksParams struct {
@@ -922,6 +1071,54 @@ type SendSignalParams struct {
 	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
 }
 
+// ListToolsParams defines parameters for ListTools.
+type ListToolsParams struct {
+	// Format Whose form the definitions have.
+	Format *ListToolsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
+
+// ListToolsParamsFormat defines parameters for ListTools.
+type ListToolsParamsFormat string
+
+// ToolGuidanceParams defines parameters for ToolGuidance.
+type ToolGuidanceParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
+
+// CallToolParams defines parameters for CallTool.
+type CallToolParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+
+	// AfootAck With `explicit` nothing moves until the read was acknowledged; the notice is held for at most 30 seconds.
+	AfootAck *CallToolParamsAfootAck `json:"Afoot-Ack,omitempty"`
+}
+
+// CallToolParamsAfootAck defines parameters for CallTool.
+type CallToolParamsAfootAck string
+
+// ListWebhooksParams defines parameters for ListWebhooks.
+type ListWebhooksParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
+
+// AddWebhookParams defines parameters for AddWebhook.
+type AddWebhookParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
+
+// RemoveWebhookParams defines parameters for RemoveWebhook.
+type RemoveWebhookParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
+
 // OpenAgentJSONRequestBody defines body for OpenAgent for application/json ContentType.
 type OpenAgentJSONRequestBody = AgentRequest
 
@@ -939,6 +1136,12 @@ type SendInputJSONRequestBody = InputRequest
 
 // SendSignalJSONRequestBody defines body for SendSignal for application/json ContentType.
 type SendSignalJSONRequestBody = SignalRequest
+
+// CallToolJSONRequestBody defines body for CallTool for application/json ContentType.
+type CallToolJSONRequestBody = ToolArguments
+
+// AddWebhookJSONRequestBody defines body for AddWebhook for application/json ContentType.
+type AddWebhookJSONRequestBody = WebhookRequest
 
 // AsSnapshot returns the union data inside the StartResult as a Snapshot
 func (t StartResult) AsSnapshot() (Snapshot, error) {
@@ -1219,6 +1422,9 @@ type ClientInterface interface {
 	// with the claim `agent` gets that agent's notices alone. A token without
 	// session gets `tasks.changed` alone.
 	//
+	// With `format` the data of `task.done` has a `message` too, ready for the
+	// conversation of that API.
+	//
 	// Corresponds with GET /events (the `StreamEvents` operationId).
 	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1438,10 +1644,85 @@ type ClientInterface interface {
 	// Corresponds with POST /tasks/{id}/signal (the `SendSignal` operationId).
 	SendSignal(ctx context.Context, id TaskId, params *SendSignalParams, body SendSignalJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListTools The tools that this token may call
+	//
+	// Definitions as that API takes them: `openai` for Chat Completions, `anthropic`
+	// for Messages, `mcp` (the default) with output schemas and annotations.
+	//
+	// Corresponds with GET /tools (the `ListTools` operationId).
+	ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ToolGuidance A paragraph for the system prompt
+	//
+	// Corresponds with GET /tools/guidance (the `ToolGuidance` operationId).
+	ToolGuidance(ctx context.Context, params *ToolGuidanceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CallToolWithBody Call a tool
+	//
+	// The body is the tool's arguments. A tool's own failure is 200 with `isError`:
+	// bad arguments, a limit, a task of somebody else. A read of output is committed
+	// once its answer was written, as in `GET /tasks/{id}/output`, and with
+	// `Afoot-Ack: explicit` by its ack. A foreground command ends with its call.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /tools/{name} (the `CallTool` operationId).
+	CallToolWithBody(ctx context.Context, name string, params *CallToolParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CallTool Call a tool
+	//
+	// The body is the tool's arguments. A tool's own failure is 200 with `isError`:
+	// bad arguments, a limit, a task of somebody else. A read of output is committed
+	// once its answer was written, as in `GET /tasks/{id}/output`, and with
+	// `Afoot-Ack: explicit` by its ack. A foreground command ends with its call.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /tools/{name} (the `CallTool` operationId).
+	CallTool(ctx context.Context, name string, params *CallToolParams, body CallToolJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetVersion What is running
 	//
 	// Corresponds with GET /version (the `GetVersion` operationId).
 	GetVersion(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListWebhooks The acting agent's webhooks
+	//
+	// Corresponds with GET /webhooks (the `ListWebhooks` operationId).
+	ListWebhooks(ctx context.Context, params *ListWebhooksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddWebhookWithBody Have notices posted
+	//
+	// From now on each notice of the acting agent is posted to `url`, signed by the
+	// Standard Webhooks scheme (`webhook-id`, `webhook-timestamp`,
+	// `webhook-signature`), and again until it was answered 2xx or the task's end
+	// was reported. `webhook-id` is the same each time. Redirects are not followed.
+	// After some posts in a row without a call of the agent (`AFOOT_WAKE_BUDGET`)
+	// the rest waits for its next call.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /webhooks (the `AddWebhook` operationId).
+	AddWebhookWithBody(ctx context.Context, params *AddWebhookParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddWebhook Have notices posted
+	//
+	// From now on each notice of the acting agent is posted to `url`, signed by the
+	// Standard Webhooks scheme (`webhook-id`, `webhook-timestamp`,
+	// `webhook-signature`), and again until it was answered 2xx or the task's end
+	// was reported. `webhook-id` is the same each time. Redirects are not followed.
+	// After some posts in a row without a call of the agent (`AFOOT_WAKE_BUDGET`)
+	// the rest waits for its next call.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /webhooks (the `AddWebhook` operationId).
+	AddWebhook(ctx context.Context, params *AddWebhookParams, body AddWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RemoveWebhook Post no more
+	//
+	// Corresponds with DELETE /webhooks/{id} (the `RemoveWebhook` operationId).
+	RemoveWebhook(ctx context.Context, id string, params *RemoveWebhookParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // ListAgents List the session's live agents
@@ -1601,6 +1882,9 @@ func (c *Client) RenewToken(ctx context.Context, reqEditors ...RequestEditorFn) 
 // are copies that never count as delivered. `agent` chooses one agent; a token
 // with the claim `agent` gets that agent's notices alone. A token without
 // session gets `tasks.changed` alone.
+//
+// With `format` the data of `task.done` has a `message` too, ready for the
+// conversation of that API.
 //
 // Corresponds with GET /events (the `StreamEvents` operationId).
 func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2011,11 +2295,166 @@ func (c *Client) SendSignal(ctx context.Context, id TaskId, params *SendSignalPa
 	return c.Client.Do(req)
 }
 
+// ListTools The tools that this token may call
+//
+// Definitions as that API takes them: `openai` for Chat Completions, `anthropic`
+// for Messages, `mcp` (the default) with output schemas and annotations.
+//
+// Corresponds with GET /tools (the `ListTools` operationId).
+func (c *Client) ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListToolsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ToolGuidance A paragraph for the system prompt
+//
+// Corresponds with GET /tools/guidance (the `ToolGuidance` operationId).
+func (c *Client) ToolGuidance(ctx context.Context, params *ToolGuidanceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewToolGuidanceRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CallToolWithBody Call a tool
+//
+// The body is the tool's arguments. A tool's own failure is 200 with `isError`:
+// bad arguments, a limit, a task of somebody else. A read of output is committed
+// once its answer was written, as in `GET /tasks/{id}/output`, and with
+// `Afoot-Ack: explicit` by its ack. A foreground command ends with its call.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /tools/{name} (the `CallTool` operationId).
+func (c *Client) CallToolWithBody(ctx context.Context, name string, params *CallToolParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCallToolRequestWithBody(c.Server, name, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CallTool Call a tool
+//
+// The body is the tool's arguments. A tool's own failure is 200 with `isError`:
+// bad arguments, a limit, a task of somebody else. A read of output is committed
+// once its answer was written, as in `GET /tasks/{id}/output`, and with
+// `Afoot-Ack: explicit` by its ack. A foreground command ends with its call.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /tools/{name} (the `CallTool` operationId).
+func (c *Client) CallTool(ctx context.Context, name string, params *CallToolParams, body CallToolJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCallToolRequest(c.Server, name, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetVersion What is running
 //
 // Corresponds with GET /version (the `GetVersion` operationId).
 func (c *Client) GetVersion(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetVersionRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListWebhooks The acting agent's webhooks
+//
+// Corresponds with GET /webhooks (the `ListWebhooks` operationId).
+func (c *Client) ListWebhooks(ctx context.Context, params *ListWebhooksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListWebhooksRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddWebhookWithBody Have notices posted
+//
+// From now on each notice of the acting agent is posted to `url`, signed by the
+// Standard Webhooks scheme (`webhook-id`, `webhook-timestamp`,
+// `webhook-signature`), and again until it was answered 2xx or the task's end
+// was reported. `webhook-id` is the same each time. Redirects are not followed.
+// After some posts in a row without a call of the agent (`AFOOT_WAKE_BUDGET`)
+// the rest waits for its next call.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /webhooks (the `AddWebhook` operationId).
+func (c *Client) AddWebhookWithBody(ctx context.Context, params *AddWebhookParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddWebhookRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddWebhook Have notices posted
+//
+// From now on each notice of the acting agent is posted to `url`, signed by the
+// Standard Webhooks scheme (`webhook-id`, `webhook-timestamp`,
+// `webhook-signature`), and again until it was answered 2xx or the task's end
+// was reported. `webhook-id` is the same each time. Redirects are not followed.
+// After some posts in a row without a call of the agent (`AFOOT_WAKE_BUDGET`)
+// the rest waits for its next call.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /webhooks (the `AddWebhook` operationId).
+func (c *Client) AddWebhook(ctx context.Context, params *AddWebhookParams, body AddWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddWebhookRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RemoveWebhook Post no more
+//
+// Corresponds with DELETE /webhooks/{id} (the `RemoveWebhook` operationId).
+func (c *Client) RemoveWebhook(ctx context.Context, id string, params *RemoveWebhookParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRemoveWebhookRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2293,6 +2732,18 @@ func NewStreamEventsRequest(server string, params *StreamEventsParams) (*http.Re
 		// styled parameters, preserving literal commas as delimiters
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
+
+		if params.Format != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
 
 		if params.Agent != nil {
 
@@ -3355,6 +3806,190 @@ func NewSendSignalRequestWithBody(server string, id TaskId, params *SendSignalPa
 	return req, nil
 }
 
+// NewListToolsRequest constructs an http.Request for the ListTools method
+func NewListToolsRequest(server string, params *ListToolsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tools")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Format != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.AfootAgent != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Afoot-Agent", *params.AfootAgent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Afoot-Agent", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewToolGuidanceRequest constructs an http.Request for the ToolGuidance method
+func NewToolGuidanceRequest(server string, params *ToolGuidanceParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tools/guidance")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.AfootAgent != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Afoot-Agent", *params.AfootAgent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Afoot-Agent", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewCallToolRequest calls the generic CallTool builder with application/json body
+func NewCallToolRequest(server string, name string, params *CallToolParams, body CallToolJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCallToolRequestWithBody(server, name, params, "application/json", bodyReader)
+}
+
+// NewCallToolRequestWithBody constructs an http.Request for the CallTool method, with any body, and a specified content type
+func NewCallToolRequestWithBody(server string, name string, params *CallToolParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/tools/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.AfootAgent != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Afoot-Agent", *params.AfootAgent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Afoot-Agent", headerParam0)
+		}
+
+		if params.AfootAck != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Afoot-Ack", *params.AfootAck, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Afoot-Ack", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewGetVersionRequest constructs an http.Request for the GetVersion method
 func NewGetVersionRequest(server string) (*http.Request, error) {
 	var err error
@@ -3377,6 +4012,152 @@ func NewGetVersionRequest(server string) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListWebhooksRequest constructs an http.Request for the ListWebhooks method
+func NewListWebhooksRequest(server string, params *ListWebhooksParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.AfootAgent != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Afoot-Agent", *params.AfootAgent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Afoot-Agent", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewAddWebhookRequest calls the generic AddWebhook builder with application/json body
+func NewAddWebhookRequest(server string, params *AddWebhookParams, body AddWebhookJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAddWebhookRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewAddWebhookRequestWithBody constructs an http.Request for the AddWebhook method, with any body, and a specified content type
+func NewAddWebhookRequestWithBody(server string, params *AddWebhookParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.AfootAgent != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Afoot-Agent", *params.AfootAgent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Afoot-Agent", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRemoveWebhookRequest constructs an http.Request for the RemoveWebhook method
+func NewRemoveWebhookRequest(server string, id string, params *RemoveWebhookParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.AfootAgent != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Afoot-Agent", *params.AfootAgent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Afoot-Agent", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -3511,6 +4292,9 @@ type ClientWithResponsesInterface interface {
 	// are copies that never count as delivered. `agent` chooses one agent; a token
 	// with the claim `agent` gets that agent's notices alone. A token without
 	// session gets `tasks.changed` alone.
+	//
+	// With `format` the data of `task.done` has a `message` too, ready for the
+	// conversation of that API.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3753,12 +4537,95 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /tasks/{id}/signal (the `SendSignal` operationId).
 	SendSignalWithResponse(ctx context.Context, id TaskId, params *SendSignalParams, body SendSignalJSONRequestBody, reqEditors ...RequestEditorFn) (*SendSignalResponse, error)
 
+	// ListToolsWithResponse The tools that this token may call
+	//
+	// Definitions as that API takes them: `openai` for Chat Completions, `anthropic`
+	// for Messages, `mcp` (the default) with output schemas and annotations.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /tools (the `ListTools` operationId).
+	ListToolsWithResponse(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*ListToolsResponse, error)
+
+	// ToolGuidanceWithResponse A paragraph for the system prompt
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /tools/guidance (the `ToolGuidance` operationId).
+	ToolGuidanceWithResponse(ctx context.Context, params *ToolGuidanceParams, reqEditors ...RequestEditorFn) (*ToolGuidanceResponse, error)
+
+	// CallToolWithBodyWithResponse Call a tool
+	//
+	// The body is the tool's arguments. A tool's own failure is 200 with `isError`:
+	// bad arguments, a limit, a task of somebody else. A read of output is committed
+	// once its answer was written, as in `GET /tasks/{id}/output`, and with
+	// `Afoot-Ack: explicit` by its ack. A foreground command ends with its call.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /tools/{name} (the `CallTool` operationId).
+	CallToolWithBodyWithResponse(ctx context.Context, name string, params *CallToolParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CallToolResponse, error)
+
+	// CallToolWithResponse Call a tool
+	//
+	// The body is the tool's arguments. A tool's own failure is 200 with `isError`:
+	// bad arguments, a limit, a task of somebody else. A read of output is committed
+	// once its answer was written, as in `GET /tasks/{id}/output`, and with
+	// `Afoot-Ack: explicit` by its ack. A foreground command ends with its call.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /tools/{name} (the `CallTool` operationId).
+	CallToolWithResponse(ctx context.Context, name string, params *CallToolParams, body CallToolJSONRequestBody, reqEditors ...RequestEditorFn) (*CallToolResponse, error)
+
 	// GetVersionWithResponse What is running
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /version (the `GetVersion` operationId).
 	GetVersionWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetVersionResponse, error)
+
+	// ListWebhooksWithResponse The acting agent's webhooks
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /webhooks (the `ListWebhooks` operationId).
+	ListWebhooksWithResponse(ctx context.Context, params *ListWebhooksParams, reqEditors ...RequestEditorFn) (*ListWebhooksResponse, error)
+
+	// AddWebhookWithBodyWithResponse Have notices posted
+	//
+	// From now on each notice of the acting agent is posted to `url`, signed by the
+	// Standard Webhooks scheme (`webhook-id`, `webhook-timestamp`,
+	// `webhook-signature`), and again until it was answered 2xx or the task's end
+	// was reported. `webhook-id` is the same each time. Redirects are not followed.
+	// After some posts in a row without a call of the agent (`AFOOT_WAKE_BUDGET`)
+	// the rest waits for its next call.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /webhooks (the `AddWebhook` operationId).
+	AddWebhookWithBodyWithResponse(ctx context.Context, params *AddWebhookParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddWebhookResponse, error)
+
+	// AddWebhookWithResponse Have notices posted
+	//
+	// From now on each notice of the acting agent is posted to `url`, signed by the
+	// Standard Webhooks scheme (`webhook-id`, `webhook-timestamp`,
+	// `webhook-signature`), and again until it was answered 2xx or the task's end
+	// was reported. `webhook-id` is the same each time. Redirects are not followed.
+	// After some posts in a row without a call of the agent (`AFOOT_WAKE_BUDGET`)
+	// the rest waits for its next call.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /webhooks (the `AddWebhook` operationId).
+	AddWebhookWithResponse(ctx context.Context, params *AddWebhookParams, body AddWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*AddWebhookResponse, error)
+
+	// RemoveWebhookWithResponse Post no more
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /webhooks/{id} (the `RemoveWebhook` operationId).
+	RemoveWebhookWithResponse(ctx context.Context, id string, params *RemoveWebhookParams, reqEditors ...RequestEditorFn) (*RemoveWebhookResponse, error)
 }
 
 // ListAgentsResponse200Headers the declared response headers of an HTTP 200 response for ListAgents
@@ -4765,6 +5632,149 @@ func (r SendSignalResponse) ContentType() string {
 	return ""
 }
 
+// ListToolsResponse200Headers the declared response headers of an HTTP 200 response for ListTools
+type ListToolsResponse200Headers struct {
+	XRequestId string
+}
+
+type ListToolsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ToolList
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListToolsResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListToolsResponse) GetJSON200() *ToolList {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListToolsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListToolsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListToolsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListToolsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ToolGuidanceResponse200Headers the declared response headers of an HTTP 200 response for ToolGuidance
+type ToolGuidanceResponse200Headers struct {
+	XRequestId string
+}
+
+type ToolGuidanceResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ToolGuidanceResponse200Headers
+}
+
+// GetBody returns the raw response body bytes
+func (r ToolGuidanceResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ToolGuidanceResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ToolGuidanceResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ToolGuidanceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CallToolResponse200Headers the declared response headers of an HTTP 200 response for CallTool
+type CallToolResponse200Headers struct {
+	AfootDroppedBytes int64
+	AfootEof          bool
+	AfootNextOffset   int64
+	AfootOffset       int64
+	AfootTimeoutMs    *int64
+	CacheControl      string
+	XRequestId        string
+}
+
+type CallToolResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ToolResult
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *CallToolResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CallToolResponse) GetJSON200() *ToolResult {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r CallToolResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CallToolResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CallToolResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CallToolResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // GetVersionResponse200Headers the declared response headers of an HTTP 200 response for GetVersion
 type GetVersionResponse200Headers struct {
 	XRequestId string
@@ -4807,6 +5817,144 @@ func (r GetVersionResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetVersionResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListWebhooksResponse200Headers the declared response headers of an HTTP 200 response for ListWebhooks
+type ListWebhooksResponse200Headers struct {
+	XRequestId string
+}
+
+type ListWebhooksResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *WebhookList
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListWebhooksResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListWebhooksResponse) GetJSON200() *WebhookList {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListWebhooksResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListWebhooksResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListWebhooksResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListWebhooksResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// AddWebhookResponse201Headers the declared response headers of an HTTP 201 response for AddWebhook
+type AddWebhookResponse201Headers struct {
+	Location   string
+	XRequestId string
+}
+
+type AddWebhookResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Webhook
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *AddWebhookResponse201Headers
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r AddWebhookResponse) GetJSON201() *Webhook {
+	return r.JSON201
+}
+
+// GetBody returns the raw response body bytes
+func (r AddWebhookResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AddWebhookResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AddWebhookResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AddWebhookResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RemoveWebhookResponse204Headers the declared response headers of an HTTP 204 response for RemoveWebhook
+type RemoveWebhookResponse204Headers struct {
+	XRequestId string
+}
+
+type RemoveWebhookResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// Headers204 the parsed response headers for an HTTP 204 response
+	Headers204 *RemoveWebhookResponse204Headers
+}
+
+// GetBody returns the raw response body bytes
+func (r RemoveWebhookResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RemoveWebhookResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RemoveWebhookResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RemoveWebhookResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -4946,6 +6094,9 @@ func (c *ClientWithResponses) RenewTokenWithResponse(ctx context.Context, reqEdi
 // are copies that never count as delivered. `agent` chooses one agent; a token
 // with the claim `agent` gets that agent's notices alone. A token without
 // session gets `tasks.changed` alone.
+//
+// With `format` the data of `task.done` has a `message` too, ready for the
+// conversation of that API.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -5302,6 +6453,71 @@ func (c *ClientWithResponses) SendSignalWithResponse(ctx context.Context, id Tas
 	return ParseSendSignalResponse(rsp)
 }
 
+// ListToolsWithResponse The tools that this token may call
+//
+// Definitions as that API takes them: `openai` for Chat Completions, `anthropic`
+// for Messages, `mcp` (the default) with output schemas and annotations.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /tools (the `ListTools` operationId).
+func (c *ClientWithResponses) ListToolsWithResponse(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*ListToolsResponse, error) {
+	rsp, err := c.ListTools(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListToolsResponse(rsp)
+}
+
+// ToolGuidanceWithResponse A paragraph for the system prompt
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /tools/guidance (the `ToolGuidance` operationId).
+func (c *ClientWithResponses) ToolGuidanceWithResponse(ctx context.Context, params *ToolGuidanceParams, reqEditors ...RequestEditorFn) (*ToolGuidanceResponse, error) {
+	rsp, err := c.ToolGuidance(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseToolGuidanceResponse(rsp)
+}
+
+// CallToolWithBodyWithResponse Call a tool
+//
+// The body is the tool's arguments. A tool's own failure is 200 with `isError`:
+// bad arguments, a limit, a task of somebody else. A read of output is committed
+// once its answer was written, as in `GET /tasks/{id}/output`, and with
+// `Afoot-Ack: explicit` by its ack. A foreground command ends with its call.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /tools/{name} (the `CallTool` operationId).
+func (c *ClientWithResponses) CallToolWithBodyWithResponse(ctx context.Context, name string, params *CallToolParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CallToolResponse, error) {
+	rsp, err := c.CallToolWithBody(ctx, name, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCallToolResponse(rsp)
+}
+
+// CallToolWithResponse Call a tool
+//
+// The body is the tool's arguments. A tool's own failure is 200 with `isError`:
+// bad arguments, a limit, a task of somebody else. A read of output is committed
+// once its answer was written, as in `GET /tasks/{id}/output`, and with
+// `Afoot-Ack: explicit` by its ack. A foreground command ends with its call.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /tools/{name} (the `CallTool` operationId).
+func (c *ClientWithResponses) CallToolWithResponse(ctx context.Context, name string, params *CallToolParams, body CallToolJSONRequestBody, reqEditors ...RequestEditorFn) (*CallToolResponse, error) {
+	rsp, err := c.CallTool(ctx, name, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCallToolResponse(rsp)
+}
+
 // GetVersionWithResponse What is running
 //
 // Returns a wrapper object for the known response body format(s).
@@ -5313,6 +6529,72 @@ func (c *ClientWithResponses) GetVersionWithResponse(ctx context.Context, reqEdi
 		return nil, err
 	}
 	return ParseGetVersionResponse(rsp)
+}
+
+// ListWebhooksWithResponse The acting agent's webhooks
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /webhooks (the `ListWebhooks` operationId).
+func (c *ClientWithResponses) ListWebhooksWithResponse(ctx context.Context, params *ListWebhooksParams, reqEditors ...RequestEditorFn) (*ListWebhooksResponse, error) {
+	rsp, err := c.ListWebhooks(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListWebhooksResponse(rsp)
+}
+
+// AddWebhookWithBodyWithResponse Have notices posted
+//
+// From now on each notice of the acting agent is posted to `url`, signed by the
+// Standard Webhooks scheme (`webhook-id`, `webhook-timestamp`,
+// `webhook-signature`), and again until it was answered 2xx or the task's end
+// was reported. `webhook-id` is the same each time. Redirects are not followed.
+// After some posts in a row without a call of the agent (`AFOOT_WAKE_BUDGET`)
+// the rest waits for its next call.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /webhooks (the `AddWebhook` operationId).
+func (c *ClientWithResponses) AddWebhookWithBodyWithResponse(ctx context.Context, params *AddWebhookParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddWebhookResponse, error) {
+	rsp, err := c.AddWebhookWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddWebhookResponse(rsp)
+}
+
+// AddWebhookWithResponse Have notices posted
+//
+// From now on each notice of the acting agent is posted to `url`, signed by the
+// Standard Webhooks scheme (`webhook-id`, `webhook-timestamp`,
+// `webhook-signature`), and again until it was answered 2xx or the task's end
+// was reported. `webhook-id` is the same each time. Redirects are not followed.
+// After some posts in a row without a call of the agent (`AFOOT_WAKE_BUDGET`)
+// the rest waits for its next call.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /webhooks (the `AddWebhook` operationId).
+func (c *ClientWithResponses) AddWebhookWithResponse(ctx context.Context, params *AddWebhookParams, body AddWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*AddWebhookResponse, error) {
+	rsp, err := c.AddWebhook(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddWebhookResponse(rsp)
+}
+
+// RemoveWebhookWithResponse Post no more
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /webhooks/{id} (the `RemoveWebhook` operationId).
+func (c *ClientWithResponses) RemoveWebhookWithResponse(ctx context.Context, id string, params *RemoveWebhookParams, reqEditors ...RequestEditorFn) (*RemoveWebhookResponse, error) {
+	rsp, err := c.RemoveWebhook(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRemoveWebhookResponse(rsp)
 }
 
 // ParseListAgentsResponse parses an HTTP response from a ListAgentsWithResponse call
@@ -6289,6 +7571,155 @@ func ParseSendSignalResponse(rsp *http.Response) (*SendSignalResponse, error) {
 	return response, nil
 }
 
+// ParseListToolsResponse parses an HTTP response from a ListToolsWithResponse call
+func ParseListToolsResponse(rsp *http.Response) (*ListToolsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListToolsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ToolList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListToolsResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseToolGuidanceResponse parses an HTTP response from a ToolGuidanceWithResponse call
+func ParseToolGuidanceResponse(rsp *http.Response) (*ToolGuidanceResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ToolGuidanceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ToolGuidanceResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseCallToolResponse parses an HTTP response from a CallToolWithResponse call
+func ParseCallToolResponse(rsp *http.Response) (*CallToolResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CallToolResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ToolResult
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers CallToolResponse200Headers
+		if values := rsp.Header.Values("Afoot-Dropped-Bytes"); len(values) > 0 {
+			var value int64
+			if err := runtime.BindStyledParameterWithOptions("simple", "Afoot-Dropped-Bytes", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			}
+			headers.AfootDroppedBytes = value
+		}
+		if values := rsp.Header.Values("Afoot-Eof"); len(values) > 0 {
+			var value bool
+			if err := runtime.BindStyledParameterWithOptions("simple", "Afoot-Eof", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.AfootEof = value
+		}
+		if values := rsp.Header.Values("Afoot-Next-Offset"); len(values) > 0 {
+			var value int64
+			if err := runtime.BindStyledParameterWithOptions("simple", "Afoot-Next-Offset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			}
+			headers.AfootNextOffset = value
+		}
+		if values := rsp.Header.Values("Afoot-Offset"); len(values) > 0 {
+			var value int64
+			if err := runtime.BindStyledParameterWithOptions("simple", "Afoot-Offset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			}
+			headers.AfootOffset = value
+		}
+		if values := rsp.Header.Values("Afoot-Timeout-Ms"); len(values) > 0 {
+			var value int64
+			if err := runtime.BindStyledParameterWithOptions("simple", "Afoot-Timeout-Ms", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			}
+			headers.AfootTimeoutMs = &value
+		}
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseGetVersionResponse parses an HTTP response from a GetVersionWithResponse call
 func ParseGetVersionResponse(rsp *http.Response) (*GetVersionResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -6323,6 +7754,120 @@ func ParseGetVersionResponse(rsp *http.Response) (*GetVersionResponse, error) {
 			headers.XRequestId = value
 		}
 		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListWebhooksResponse parses an HTTP response from a ListWebhooksWithResponse call
+func ParseListWebhooksResponse(rsp *http.Response) (*ListWebhooksResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListWebhooksResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest WebhookList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListWebhooksResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseAddWebhookResponse parses an HTTP response from a AddWebhookWithResponse call
+func ParseAddWebhookResponse(rsp *http.Response) (*AddWebhookResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AddWebhookResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Webhook
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 201:
+		var headers AddWebhookResponse201Headers
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers201 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRemoveWebhookResponse parses an HTTP response from a RemoveWebhookWithResponse call
+func ParseRemoveWebhookResponse(rsp *http.Response) (*RemoveWebhookResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RemoveWebhookResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		var headers RemoveWebhookResponse204Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = value
+		}
+		response.Headers204 = &headers
 	}
 
 	return response, nil

@@ -232,6 +232,21 @@ func (e StreamName) Valid() bool {
 	}
 }
 
+// Defines values for ToolContentType.
+const (
+	Text ToolContentType = "text"
+)
+
+// Valid indicates whether the value is a known member of the ToolContentType enum.
+func (e ToolContentType) Valid() bool {
+	switch e {
+	case Text:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Ack.
 const (
 	AckExplicit Ack = "explicit"
@@ -241,6 +256,24 @@ const (
 func (e Ack) Valid() bool {
 	switch e {
 	case AckExplicit:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for StreamEventsParamsFormat.
+const (
+	StreamEventsParamsFormatAnthropic StreamEventsParamsFormat = "anthropic"
+	StreamEventsParamsFormatOpenai    StreamEventsParamsFormat = "openai"
+)
+
+// Valid indicates whether the value is a known member of the StreamEventsParamsFormat enum.
+func (e StreamEventsParamsFormat) Valid() bool {
+	switch e {
+	case StreamEventsParamsFormatAnthropic:
+		return true
+	case StreamEventsParamsFormatOpenai:
 		return true
 	default:
 		return false
@@ -286,6 +319,42 @@ const (
 func (e ReadOutputParamsAfootAck) Valid() bool {
 	switch e {
 	case ReadOutputParamsAfootAckExplicit:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListToolsParamsFormat.
+const (
+	ListToolsParamsFormatAnthropic ListToolsParamsFormat = "anthropic"
+	ListToolsParamsFormatMcp       ListToolsParamsFormat = "mcp"
+	ListToolsParamsFormatOpenai    ListToolsParamsFormat = "openai"
+)
+
+// Valid indicates whether the value is a known member of the ListToolsParamsFormat enum.
+func (e ListToolsParamsFormat) Valid() bool {
+	switch e {
+	case ListToolsParamsFormatAnthropic:
+		return true
+	case ListToolsParamsFormatMcp:
+		return true
+	case ListToolsParamsFormatOpenai:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CallToolParamsAfootAck.
+const (
+	CallToolParamsAfootAckExplicit CallToolParamsAfootAck = "explicit"
+)
+
+// Valid indicates whether the value is a known member of the CallToolParamsAfootAck enum.
+func (e CallToolParamsAfootAck) Valid() bool {
+	switch e {
+	case CallToolParamsAfootAckExplicit:
 		return true
 	default:
 		return false
@@ -454,6 +523,9 @@ type Snapshot struct {
 
 	// DroppedBytes Raw bytes gone from the head of the output.
 	DroppedBytes int64 `json:"droppedBytes"`
+
+	// Foreground The call that started it waits for it, so that its end is never a notice; absent otherwise.
+	Foreground bool `json:"foreground,omitempty"`
 }
 
 // StartBash A command for bash, run as `bash -c`; never a login shell.
@@ -587,6 +659,9 @@ type TaskDescription struct {
 	// DroppedBytes Raw bytes gone from the head of the output.
 	DroppedBytes int64 `json:"droppedBytes"`
 
+	// Foreground The call that started it waits for it, so that its end is never a notice; absent otherwise.
+	Foreground bool `json:"foreground,omitempty"`
+
 	// Request The request as started, defaults resolved; of `env` only the names.
 	Request json.RawMessage `json:"request"`
 
@@ -601,6 +676,9 @@ type TaskDone struct {
 
 	// Task A fresh copy of a task's facts.
 	Task Snapshot `json:"task"`
+
+	// Message With `format`, the notice as a message for the conversation of that API.
+	Message *map[string]interface{} `json:"message,omitempty"`
 }
 
 // TaskList defines model for TaskList.
@@ -659,6 +737,35 @@ type Token struct {
 	Token     string `json:"token"`
 }
 
+// ToolArguments The arguments, by the tool's own schema.
+type ToolArguments map[string]interface{}
+
+// ToolContent defines model for ToolContent.
+type ToolContent struct {
+	Text string          `json:"text"`
+	Type ToolContentType `json:"type"`
+}
+
+// ToolContentType defines model for ToolContent.Type.
+type ToolContentType string
+
+// ToolList defines model for ToolList.
+type ToolList struct {
+	Tools []map[string]interface{} `json:"tools"`
+}
+
+// ToolResult What a tool answers, as in MCP.
+type ToolResult struct {
+	// Content The text for the model.
+	Content []ToolContent `json:"content"`
+
+	// IsError The tool failed, and the text says why.
+	IsError bool `json:"isError"`
+
+	// Value The typed result, by the tool's output schema; absent with `isError`.
+	Value *map[string]interface{} `json:"value,omitempty"`
+}
+
 // Version defines model for Version.
 type Version struct {
 	Version string `json:"version"`
@@ -672,6 +779,42 @@ type Version struct {
 
 	// Net What holds every process of a task: a `cgroup` of its own, the daemon as their `subreaper`, or only their process `group`.
 	Net string `json:"net,omitempty"`
+}
+
+// Webhook defines model for Webhook.
+type Webhook struct {
+	// Agent The agent whose notices are posted.
+	Agent *string `json:"agent,omitempty"`
+
+	// CreatedAt Epoch milliseconds.
+	CreatedAt int64 `json:"createdAt"`
+
+	// Id `webhook-` and random characters.
+	Id string `json:"id"`
+
+	// LastError Why the last post failed; absent when it did not.
+	LastError *string `json:"lastError,omitempty"`
+
+	// Pending Notices that are not answered 2xx yet.
+	Pending int    `json:"pending"`
+	Url     string `json:"url"`
+
+	// Waiting The wake budget is used up; the next call of the agent goes on.
+	Waiting *bool `json:"waiting,omitempty"`
+}
+
+// WebhookList defines model for WebhookList.
+type WebhookList struct {
+	Webhooks []Webhook `json:"webhooks"`
+}
+
+// WebhookRequest defines model for WebhookRequest.
+type WebhookRequest struct {
+	// Secret The key of the signature, `whsec_` and 24 to 64 bytes in base64. It is never shown.
+	Secret string `json:"secret"`
+
+	// Url http or https, at a host of `AFOOT_WEBHOOK_HOSTS`.
+	Url string `json:"url"`
 }
 
 // Ack defines model for Ack.
@@ -763,6 +906,9 @@ type DisposeAgentParams struct {
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
+	// Format Adds `message`, as that API takes it.
+	Format *StreamEventsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
 	// Agent Only this agent's notices.
 	Agent *string `form:"agent,omitempty" json:"agent,omitempty"`
 
@@ -775,6 +921,9 @@ type StreamEventsParams struct {
 	// LastEventID The id of the last event that was seen.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
+
+// StreamEventsParamsFormat defines parameters for StreamEvents.
+type StreamEventsParamsFormat string
 
 // ListTasksParams defines parameters for ListTasks.
 type ListTasksParams struct {
@@ -914,6 +1063,54 @@ type SendSignalParams struct {
 	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
 }
 
+// ListToolsParams defines parameters for ListTools.
+type ListToolsParams struct {
+	// Format Whose form the definitions have.
+	Format *ListToolsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
+
+// ListToolsParamsFormat defines parameters for ListTools.
+type ListToolsParamsFormat string
+
+// ToolGuidanceParams defines parameters for ToolGuidance.
+type ToolGuidanceParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
+
+// CallToolParams defines parameters for CallTool.
+type CallToolParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+
+	// AfootAck With `explicit` nothing moves until the read was acknowledged; the notice is held for at most 30 seconds.
+	AfootAck *CallToolParamsAfootAck `json:"Afoot-Ack,omitempty"`
+}
+
+// CallToolParamsAfootAck defines parameters for CallTool.
+type CallToolParamsAfootAck string
+
+// ListWebhooksParams defines parameters for ListWebhooks.
+type ListWebhooksParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
+
+// AddWebhookParams defines parameters for AddWebhook.
+type AddWebhookParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
+
+// RemoveWebhookParams defines parameters for RemoveWebhook.
+type RemoveWebhookParams struct {
+	// AfootAgent The acting agent; without it the session's `default` one. A token with the claim `agent` allows that one only.
+	AfootAgent *ActingAgent `json:"Afoot-Agent,omitempty"`
+}
+
 // OpenAgentJSONRequestBody defines body for OpenAgent for application/json ContentType.
 type OpenAgentJSONRequestBody = AgentRequest
 
@@ -931,6 +1128,12 @@ type SendInputJSONRequestBody = InputRequest
 
 // SendSignalJSONRequestBody defines body for SendSignal for application/json ContentType.
 type SendSignalJSONRequestBody = SignalRequest
+
+// CallToolJSONRequestBody defines body for CallTool for application/json ContentType.
+type CallToolJSONRequestBody = ToolArguments
+
+// AddWebhookJSONRequestBody defines body for AddWebhook for application/json ContentType.
+type AddWebhookJSONRequestBody = WebhookRequest
 
 // AsSnapshot returns the union data inside the StartResult as a Snapshot
 func (t StartResult) AsSnapshot() (Snapshot, error) {

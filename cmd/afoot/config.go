@@ -46,15 +46,23 @@ type Config struct {
 	MaxAgentsPerSession  Count `split_words:"true" default:"64" desc:"live agents in one session"`
 	MaxStreamsPerSession Count `split_words:"true" default:"16" desc:"event streams that one session may hold open"`
 
-	WaitDefault      time.Duration `split_words:"true" default:"30s" desc:"how long a wait lasts that names no time"`
-	WaitMax          time.Duration `split_words:"true" default:"10m" desc:"the longest wait; longer ones are cut to it"`
-	KillGrace        time.Duration `split_words:"true" default:"3s" desc:"time between SIGTERM and SIGKILL when work is stopped"`
-	OutputMaxBytes   Size          `split_words:"true" default:"64MiB" desc:"output kept per task; beyond it the oldest bytes go"`
-	OutputTotalBytes Size          `split_words:"true" default:"10GiB" desc:"output kept of all tasks; beyond it ended tasks that were read go, oldest first, and where none is left no work is started"`
-	RetainCount      Count         `split_words:"true" default:"1000" desc:"ended tasks kept per agent; beyond it the oldest go, those that were read first. Unowned work shares one such bucket"`
-	RetainAge        time.Duration `split_words:"true" default:"24h" desc:"how long an ended task is kept, read or not"`
-	Heartbeat        time.Duration `split_words:"true" default:"15s" desc:"the longest silence on an event stream"`
-	WriteTimeout     time.Duration `split_words:"true" default:"30s" desc:"how long one write to a client may take before the client is cut off"`
+	WaitDefault         time.Duration `split_words:"true" default:"30s" desc:"how long a wait lasts that names no time"`
+	WaitMax             time.Duration `split_words:"true" default:"10m" desc:"the longest wait; longer ones are cut to it"`
+	KillGrace           time.Duration `split_words:"true" default:"3s" desc:"time between SIGTERM and SIGKILL when work is stopped"`
+	OutputMaxBytes      Size          `split_words:"true" default:"64MiB" desc:"output kept per task; beyond it the oldest bytes go"`
+	OutputTotalBytes    Size          `split_words:"true" default:"10GiB" desc:"output kept of all tasks; beyond it ended tasks that were read go, oldest first, and where none is left no work is started"`
+	RetainCount         Count         `split_words:"true" default:"1000" desc:"ended tasks kept per agent; beyond it the oldest go, those that were read first. Unowned work shares one such bucket"`
+	RetainAge           time.Duration `split_words:"true" default:"24h" desc:"how long an ended task is kept, read or not"`
+	ResultBytes         Size          `split_words:"true" default:"64000" desc:"longest text of a tool's result; beyond it the tail is kept"`
+	BashBackground      bool          `split_words:"true" default:"true" desc:"whether the tool bash may start background tasks (run_in_background, yield_ms)"`
+	BashTimeout         time.Duration `split_words:"true" default:"2m" desc:"how long a foreground command of the tool bash may take that names no time"`
+	BashTimeoutMax      time.Duration `split_words:"true" default:"10m" desc:"the longest time for a foreground command of the tool bash; longer ones are cut to it"`
+	WebhookHosts        []string      `split_words:"true" desc:"hosts that notices may be posted to, host or host:port, separated by commas; private and loopback addresses only if named here as addresses or by a name listed here. Default: none"`
+	WebhookTimeout      time.Duration `split_words:"true" default:"10s" desc:"how long one post to a webhook may take"`
+	WakeBudget          Count         `split_words:"true" default:"3" desc:"notices posted to the webhooks of an agent in a row without a call of that agent in between"`
+	MaxWebhooksPerAgent Count         `split_words:"true" default:"8" desc:"webhooks that one agent may have"`
+	Heartbeat           time.Duration `split_words:"true" default:"15s" desc:"the longest silence on an event stream"`
+	WriteTimeout        time.Duration `split_words:"true" default:"30s" desc:"how long one write to a client may take before the client is cut off"`
 
 	LogLevel  slog.Level `split_words:"true" default:"info" desc:"debug, info, warn or error"`
 	LogFormat LogFormat  `split_words:"true" default:"text" desc:"text or json, on standard error"`
