@@ -51,7 +51,7 @@ func (c *db) memory() (m registry.Memory, err error) {
 func (c *db) tasks() (tasks []registry.TaskRow, err error) {
 	err = c.query(`SELECT tasks.id, seq, kind, label, output_limit, session, agent, incarnation,
 			status, detail, result, started_at, finished_at, reported, output_bytes, dropped_bytes,
-			cursor, stderr_cursor, announced, handle, coalesce(output, '')
+			cursor, stderr_cursor, announced, handle, foreground, coalesce(output, '')
 		FROM tasks LEFT JOIN outputs ON outputs.id = tasks.id`, func(row *columns) {
 		var t registry.TaskRow
 		s := &t.Snapshot
@@ -62,7 +62,7 @@ func (c *db) tasks() (tasks []registry.TaskRow, err error) {
 		s.StartedAt, s.FinishedAt = row.time(), row.time()
 		s.Reported, s.OutputBytes, s.DroppedBytes = row.bool(), row.int(), row.int()
 		t.Cursor, t.StderrCursor, t.Announced = row.int(), row.int(), row.bool()
-		t.Handle, t.Output = row.bytes(), row.text()
+		t.Handle, s.Foreground, t.Output = row.bytes(), row.bool(), row.text()
 		tasks = append(tasks, t)
 	})
 	return tasks, err

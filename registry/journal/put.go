@@ -37,12 +37,12 @@ func (c *db) put(row any) error {
 
 func (c *db) putTask(r registry.TaskRow) error {
 	s := r.Snapshot
-	err := c.run("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	err := c.run("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		string(s.ID), r.Seq, string(s.Kind), s.Label, s.OutputLimitBytes,
 		s.Owner.Session, s.Owner.Agent, s.Owner.Incarnation,
 		string(s.Status), s.Detail, []byte(s.Result), s.StartedAt, s.FinishedAt,
 		s.Reported, s.OutputBytes, s.DroppedBytes,
-		r.Cursor, r.StderrCursor, r.Announced, []byte(r.Handle))
+		r.Cursor, r.StderrCursor, r.Announced, []byte(r.Handle), s.Foreground)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ const applicationID = 0x41666f74
 // schema gives the steps to the newest version; step i leads from version i to
 // i+1. A step that was released never changes.
 func schema() []string {
-	return []string{version1}
+	return []string{version1, version2}
 }
 
 const version1 = `
@@ -47,6 +47,9 @@ CREATE TABLE lost_notices (
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `
+
+// version2: tasks that a call waits for.
+const version2 = `ALTER TABLE tasks ADD COLUMN foreground INTEGER NOT NULL DEFAULT 0`
 
 // number gives what a pragma of one number says.
 func (c *db) number(pragma string) (n int, err error) {
