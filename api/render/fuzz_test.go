@@ -34,6 +34,9 @@ func FuzzFit(f *testing.F) {
 		second := &registry.Piece{Text: detail, Skipped: skipped / 2}
 		both, bothWhole := read, whole
 		both.Stderr, bothWhole.Stderr = second, second
+		command := render.Command{Output: text, Skipped: skipped, Log: label, Signal: detail, ExitCode: int(skipped % 256)}
+		goesOn, well := command, render.Command{Output: text, Log: label}
+		goesOn.Running = s.ID
 		for _, c := range []struct{ name, bounded, free string }{
 			{"read", render.Read(read), render.Read(whole)},
 			{"read of both", render.Read(both), render.Read(bothWhole)},
@@ -41,6 +44,9 @@ func FuzzFit(f *testing.F) {
 			{"kill", render.Kill(registry.KillAlreadyFinished, s), render.Kill(registry.KillAlreadyFinished, free)},
 			{"started", render.Started(s), render.Started(free)},
 			{"fit", render.Fit(text, limit), text},
+			{"command", render.Bash(command, limit), render.Bash(command, 0)},
+			{"command that goes on", render.Bash(goesOn, limit), render.Bash(goesOn, 0)},
+			{"command that went well", render.Bash(well, limit), render.Bash(well, 0)},
 		} {
 			fits := limit == 0 || int64(len(c.free)) <= limit
 			switch {

@@ -58,6 +58,10 @@ func TestTexts(t *testing.T) {
 	both := func(text, second string, skipped int64) string {
 		return render.Read(registry.Read{Text: text, Snapshot: ended, Stderr: &registry.Piece{Text: second, Skipped: skipped}})
 	}
+	bash := func(output string, c render.Command) string {
+		c.Output, c.Log = output, "http://x/tasks/bash-1/log"
+		return render.Bash(c, 0)
+	}
 	for _, c := range []struct{ name, got, want string }{
 		{"status", render.StatusLine(running), "[status: running]"},
 		{"status with detail", render.StatusLine(ended), "[status: completed, exit code: 0]"},
@@ -79,6 +83,20 @@ func TestTexts(t *testing.T) {
 		{"kill", render.Kill(registry.KillRequested, running), "requested cancellation of task bash-1"},
 		{"kill of a finished task", render.Kill(registry.KillAlreadyFinished, ended), "task bash-2 had already finished [status: completed, exit code: 0]"},
 		{"start", render.Started(running), "started background task bash-1"},
+		{"bash", bash("hi\n", render.Command{}), "hi\n"},
+		{"bash without newline", bash("hi", render.Command{}), "hi"},
+		{"bash without output", bash("", render.Command{}), "(no output)"},
+		{"bash of a newline", bash("\n", render.Command{}), "\n"},
+		{"bash, exit code", bash("hi\n", render.Command{ExitCode: 3}), "hi\n[exit code: 3]"},
+		{"bash, exit code, no newline", bash("hi", render.Command{ExitCode: 255}), "hi\n[exit code: 255]"},
+		{"bash, exit code, two newlines", bash("hi\n\n", render.Command{ExitCode: 1}), "hi\n\n[exit code: 1]"},
+		{"bash, exit code alone", bash("", render.Command{ExitCode: 1}), "(no output)\n[exit code: 1]"},
+		{"bash, signal", bash("hi\n", render.Command{Signal: "SIGKILL"}), "hi\n[killed by signal: SIGKILL]"},
+		{"bash, time-out", bash("hi\n", render.Command{TimedOutMs: 500, Signal: "SIGTERM"}), "hi\n[timed out after 500ms]"},
+		{"bash, skipped", bash("hi\n", render.Command{Skipped: 1}), "hi\n[output truncated; full output: http://x/tasks/bash-1/log]"},
+		{"bash, skipped and more", bash("hi", render.Command{Skipped: 1, ExitCode: 2}), "hi\n[output truncated; full output: http://x/tasks/bash-1/log]\n[exit code: 2]"},
+		{"bash, all skipped", bash("", render.Command{Skipped: 1}), "\n[output truncated; full output: http://x/tasks/bash-1/log]"},
+		{"bash, running", bash("hi\n", render.Command{Running: "bash-1"}), "hi\n[still running as background task bash-1]"},
 		{"notice", render.Notice(ended), "background task bash-2 (bash: make) finished [status: completed, exit code: 0]. Read its output with task_output."},
 	} {
 		require.Equal(t, c.want, c.got, c.name)
@@ -100,6 +118,7 @@ func TestMarkersAreNotDoubled(t *testing.T) {
 // on the cut.
 func TestGolden(t *testing.T) {
 	limits := []int64{0, 4096, 80, 64, 48, 47, 32, 30, 20, 8, 1}
+	const address = "/tasks/bash-7/log"
 	for _, char := range []struct{ name, text string }{
 		{"1-byte", "x"}, {"2-byte", "é"}, {"3-byte", "界"}, {"4-byte", "🜁"},
 	} {
@@ -122,6 +141,15 @@ func TestGolden(t *testing.T) {
 			show("kill finished", limit, render.Kill(registry.KillAlreadyFinished, ended))
 			show("started", limit, render.Started(running))
 			show("fit", limit, render.Fit(body, limit))
+			show("error", limit, render.Fit("The argument \""+body+"\" is unknown here.", limit))
+			show("bash", limit, render.Bash(render.Command{Output: body, Log: address}, limit))
+			show("bash line", limit, render.Bash(render.Command{Output: body + "\n", Log: address}, limit))
+			show("bash nothing", limit, render.Bash(render.Command{Log: address}, limit))
+			show("bash exit", limit, render.Bash(render.Command{Output: body + "\n", Log: address, ExitCode: 3}, limit))
+			show("bash signal", limit, render.Bash(render.Command{Output: body, Log: address, Signal: "SIGKILL"}, limit))
+			show("bash time-out", limit, render.Bash(render.Command{Output: body, Log: address, TimedOutMs: 120000, Signal: "SIGTERM"}, limit))
+			show("bash skipped", limit, render.Bash(render.Command{Output: body, Skipped: 9, Log: address, ExitCode: 1}, limit))
+			show("bash running", limit, render.Bash(render.Command{Output: body, Log: address, Running: "bash-7"}, limit))
 		}
 		golden(t, char.name, b.String())
 	}
