@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"afoot/api/render"
 	"afoot/registry"
 )
 
@@ -76,6 +77,57 @@ func (a *Answer) Abandon() {
 // A call whose ctx has ended starts nothing. A foreground command is stopped if ctx
 // or the caller's right ends before the answer; one that was promoted is not.
 func (s *Set) Call(ctx context.Context, call Call) (*Answer, error) {
-	_, _ = ctx, call
-	return nil, ErrUnknown
+	tool, looks := s.tool(call.Name)
+	if tool == nil {
+		return nil, ErrUnknown
+	}
+	if !looks && !call.Writes {
+		return nil, registry.Errorf(registry.CodeForbidden, "The scope tasks:read looks only; the tool %s needs tasks:write.", call.Name)
+	}
+	// The limit is looked up first, for a task may be gone afterwards, and applied last,
+	// to whatever there is to say.
+	limit := s.limitAbout(ctx, call)
+	answer, err := s.answer(ctx, call, tool)
+	if err != nil {
+		return nil, err
+	}
+	answer.Text = render.Fit(answer.Text, limit)
+	return answer, nil
 }
+
+// tool finds a tool by its name.
+func (s *Set) tool(name string) (tool func(context.Context, Call) (*Answer, error), looks bool) {
+	switch name {
+	case NameBash:
+		return s.bash, false
+	case NameOutput:
+		return s.output, false
+	case NameList:
+		return s.list, true
+	case NameKill:
+		return s.kill, false
+	default:
+		return nil, false
+	}
+}
+
+// answer calls a tool and words what went wrong.
+func (s *Set) answer(ctx context.Context, call Call, tool func(context.Context, Call) (*Answer, error)) (*Answer, error) {
+	if ctx.Err() != nil {
+		return failure("The call was cancelled before it began: nothing was started, read or stopped."), nil
+	}
+	answer, err := tool(ctx, call)
+	if err == nil {
+		return answer, nil
+	}
+	if sentence, tell := trouble(err); tell {
+		return failure(sentence), nil
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return failure("The call was cancelled: nothing was started, read or stopped."), nil
+	}
+	return nil, err
+}
+
+// failure is the answer of a tool that failed.
+func failure(text string) *Answer { return &Answer{Text: text, IsError: true} }

@@ -55,17 +55,20 @@ type Kill struct {
 	Task    Task                 `json:"task"`
 }
 
+// BashKind says where a command is.
+type BashKind string
+
 // The kinds of [Bash].
 const (
-	BashForeground = "foreground"
-	BashBackground = "background"
+	BashForeground BashKind = "foreground"
+	BashBackground BashKind = "background"
 )
 
 // Bash is the value of bash: of a command that has ended (foreground), of one that was
 // started in the background, or of one that became a background task, which has a
 // text too.
 type Bash struct {
-	Kind         string      `json:"kind" jsonschema:"foreground: the command has ended; background: it goes on as a task"`
+	Kind         BashKind    `json:"kind" jsonschema:"foreground: the command has ended; background: it goes on as a task"`
 	TaskID       registry.ID `json:"taskId,omitzero" jsonschema:"the background task"`
 	Task         *Task       `json:"task,omitzero" jsonschema:"the task that ran the command"`
 	Text         *string     `json:"text,omitzero" jsonschema:"what was printed, its tail if that is long"`
@@ -87,16 +90,33 @@ func taskOf(s registry.Snapshot) Task {
 		Result:           s.Result,
 		Foreground:       s.Foreground,
 		StartedAt:        s.StartedAt.UnixMilli(),
-		FinishedAt:       millis(s.FinishedAt),
+		FinishedAt:       epoch(s.FinishedAt),
 		OutputBytes:      s.OutputBytes,
 		DroppedBytes:     s.DroppedBytes,
 	}
 }
 
-// millis gives epoch milliseconds, and 0 for the zero time.
-func millis(t time.Time) int64 {
+// epoch gives milliseconds, and 0 for the zero time.
+func epoch(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
 	return t.UnixMilli()
+}
+
+// valueOf gives a read as task_output does.
+func valueOf(r registry.Read, clamped time.Duration) Output {
+	v := Output{
+		Text:         r.Text,
+		Task:         taskOf(r.Snapshot),
+		Offset:       r.Offset,
+		NextOffset:   r.NextOffset,
+		EOF:          r.EOF,
+		DroppedBytes: r.Dropped,
+		TimeoutMs:    clamped.Milliseconds(),
+	}
+	if p := r.Stderr; p != nil {
+		v.Stderr = &Stream{Text: p.Text, Offset: p.Offset, NextOffset: p.NextOffset, EOF: p.EOF, DroppedBytes: p.Dropped}
+	}
+	return v
 }
