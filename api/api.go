@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"afoot/api/tools"
 	"afoot/auth"
 	"afoot/registry"
 	"afoot/sse"
@@ -49,6 +50,8 @@ type Config struct {
 	// WriteTimeout (30 s) bounds each write of at most 64 KiB to a caller, and the
 	// reading of a body.
 	WriteTimeout time.Duration
+	// Tools shape the tools. The API fills in its service and its bounds of waits.
+	Tools tools.Config
 }
 
 // VersionInfo says what was built, and by which means it holds the processes of a
@@ -73,6 +76,7 @@ type API struct {
 	inputTimeout time.Duration
 	writeTimeout time.Duration
 
+	tools    *tools.Set
 	metrics  *metrics
 	watchers watchers
 	leaving  leaving
@@ -118,12 +122,18 @@ func New(cfg Config) (*API, error) {
 	if a.metrics, err = newMetrics(cfg.Metrics, cfg.Counts, a.hub.Streams); err != nil {
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}
+	if a.tools, err = a.newTools(cfg.Tools); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
 	a.handler = cfg.Doors.Wrap(a.refuseAtDoor)(bodyless(a.routes()))
 	a.detach = append(a.detach,
 		a.service.OnChange(registry.AllOwners(), a.changed),
 		a.service.OnDone(registry.AllOwners(), a.done))
 	return a, nil
 }
+
+// Tools are the tools that the API serves, for whoever carries their calls otherwise.
+func (a *API) Tools() *tools.Set { return a.tools }
 
 // Handler gives the whole HTTP interface. Its server should bound header size and
 // the time to read headers, and set no WriteTimeout: each write has its own.

@@ -64,7 +64,7 @@ func (c *call) task() registry.ID { return registry.ID(c.target) }
 
 // taskID is the task that the request is about, if it is a possible one; else "".
 func (c *call) taskID() string {
-	if c.route == nil || !strings.HasPrefix(c.route.pattern, "/tasks") {
+	if c.route == nil || !strings.HasPrefix(c.route.pattern, "/tasks") && !strings.HasPrefix(c.route.pattern, "/tools") {
 		return ""
 	}
 	if _, _, ok := c.task().Parse(); !ok {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"time"
 
 	"afoot/api/render"
 	"afoot/registry"
@@ -16,15 +17,15 @@ func (c *call) deliver(r *http.Request, d *registry.Delivery, how *reading) erro
 		return err
 	}
 	if c.arrived { // else gone: the text stays unread
-		c.confirm(d)
+		c.confirm(d.Snapshot.ID, d.Confirm)
 	}
 	return nil
 }
 
-func (c *call) confirm(d *registry.Delivery) {
-	if err := d.Confirm(); err != nil {
+func (c *call) confirm(id registry.ID, confirm func() error) {
+	if err := confirm(); err != nil {
 		c.api.log.Warn("a delivered read could not be recorded",
-			slog.String(keyRequest, c.id), slog.String(keyTask, string(d.Snapshot.ID)), slog.Any(keyError, err))
+			slog.String(keyRequest, c.id), slog.String(keyTask, string(id)), slog.Any(keyError, err))
 	}
 }
 
@@ -34,13 +35,8 @@ func (c *call) send(r *http.Request, read registry.Read, how *reading) error {
 	h := c.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Add("Vary", "Accept")
-	h.Set("Afoot-Offset", strconv.FormatInt(read.Offset, 10))
-	h.Set("Afoot-Next-Offset", strconv.FormatInt(read.NextOffset, 10))
-	h.Set("Afoot-Eof", strconv.FormatBool(read.EOF))
-	h.Set("Afoot-Dropped-Bytes", strconv.FormatInt(read.Dropped, 10))
-	if how.wait.clamped > 0 {
-		h.Set("Afoot-Timeout-Ms", strconv.FormatInt(how.wait.clamped.Milliseconds(), 10))
-	}
+	tellRead(h, read)
+	tellClamped(h, how.wait.clamped)
 	if how.wait.asked && !read.Snapshot.Status.Terminal() && c.api.isLeaving() {
 		h.Set("Retry-After", "0") // it was cut short
 	}
@@ -52,8 +48,30 @@ func (c *call) send(r *http.Request, read registry.Read, how *reading) error {
 		h.Set("Content-Type", "application/json")
 		body = encode(wireRead(read, how.wait.clamped))
 	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	c.WriteHeader(how.status)
+	return c.handOver(r, how.status, body)
+}
+
+// tellRead has the headers of a read.
+func tellRead(h http.Header, read registry.Read) {
+	h.Set("Afoot-Offset", strconv.FormatInt(read.Offset, 10))
+	h.Set("Afoot-Next-Offset", strconv.FormatInt(read.NextOffset, 10))
+	h.Set("Afoot-Eof", strconv.FormatBool(read.EOF))
+	h.Set("Afoot-Dropped-Bytes", strconv.FormatInt(read.Dropped, 10))
+}
+
+// tellClamped names the bound that was used in the place of a larger one, if there is
+// one.
+func tellClamped(h http.Header, bound time.Duration) {
+	if bound > 0 {
+		h.Set("Afoot-Timeout-Ms", strconv.FormatInt(bound.Milliseconds(), 10))
+	}
+}
+
+// handOver writes a whole answer, flushes it, and notes whether it arrived. After an
+// error the connection is of no use any more.
+func (c *call) handOver(r *http.Request, status int, body []byte) error {
+	c.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	c.WriteHeader(status)
 	if r.Method == http.MethodHead {
 		body = nil
 	}

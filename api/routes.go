@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -44,6 +45,10 @@ func (a *API) routes() http.Handler {
 	look("/agents", acting(auth.TasksRead, a.listAgents))
 	remove("/agents/{id}", acting(auth.TasksWrite, a.disposeAgent))
 
+	look("/tools", acting(auth.TasksRead, a.listTools))
+	look("/tools/guidance", acting(auth.TasksRead, a.toolGuidance))
+	post("/tools/{name}", acting(auth.TasksRead, a.callTool))
+
 	post("/auth/code", authorized(0, a.makeCode))
 	post("/auth/exchange", open(a.exchangeCode))
 	post("/auth/renew", authorized(0, a.renewToken))
@@ -83,10 +88,10 @@ func methodNotAllowed(m chi.Routes) handler {
 	}
 }
 
-// pathID gives the id in the path, if it names one. Whether such a thing can exist
+// pathID gives the id, or the name, in the path, if it has one. Whether such a thing can exist
 // is the registry's to say.
 func pathID(r *http.Request) string {
-	id := chi.URLParam(r, "id")
+	id := cmp.Or(chi.URLParam(r, "id"), chi.URLParam(r, "name"))
 	if strings.Contains(id, "%") && r.URL.RawPath != "" {
 		if plain, err := url.PathUnescape(id); err == nil {
 			return plain

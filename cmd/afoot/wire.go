@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"afoot/api"
+	"afoot/api/tools"
 	"afoot/auth"
 	"afoot/producers/bash"
 	"afoot/producers/output"
@@ -125,6 +126,12 @@ func buildHouse(ctx context.Context, cfg *Config, at *state, from *luggage, log 
 		WaitDefault:  cfg.WaitDefault,
 		WaitMax:      cfg.WaitMax,
 		WriteTimeout: cfg.WriteTimeout,
+		Tools: tools.Config{
+			Background:  cfg.BashBackground,
+			Timeout:     cfg.BashTimeout,
+			TimeoutMax:  cfg.BashTimeoutMax,
+			ResultBytes: int64(cfg.ResultBytes),
+		},
 	})
 	if err != nil {
 		return h, err
