@@ -24,8 +24,9 @@ type Service interface {
 	Attachments
 
 	// Close cancels all live tasks, waits until they have settled or their
-	// teardown bound is over, and announces nothing. It removes no record. It is
-	// idempotent; it returns ctx's error if that ends first, and goes on all the same.
+	// teardown bound is over, and announces nothing. It removes no record. Foreground
+	// tasks become background ones, for their calls end too: what it ends is not
+	// reported. It is idempotent; it returns ctx's error if that ends first, and goes on all the same.
 	// Start is refused with [CodeUnavailable] from the moment it is called; blocked
 	// waits return with what is.
 	Close(ctx context.Context) error
@@ -203,9 +204,10 @@ type ReadOptions struct {
 	Wait time.Duration
 	// LimitBytes bounds each page in raw bytes; 0 means [MaxPageBytes].
 	LimitBytes int64
-	// Tail, when positive, skips all but the last Tail raw bytes of what is unread, at
-	// a character: they are counted in [Read.Skipped], and confirming moves the cursor
-	// behind them too.
+	// Tail, when positive, skips all but the last Tail raw bytes of what is unread, of
+	// each stream: at most so many are shown, from the begin of a character on. The rest
+	// is counted in [Read.Skipped], and confirming moves the cursor behind it too. A lower
+	// LimitBytes bounds the page, and leaves what is behind it unread.
 	Tail int64
 	// Promote makes a foreground task that still lives when the read answers a
 	// background task, in one step with the state that the answer tells: from then on
@@ -246,7 +248,8 @@ type Read struct {
 	Dropped            int64
 	// EOF is only true together with a terminal status.
 	EOF bool
-	// Skipped counts dropped bytes between the cursor and Offset.
+	// Skipped counts the bytes between the cursor and Offset: those that were dropped,
+	// and those that [ReadOptions.Tail] left out.
 	Skipped int64
 	// Stderr is the second stream of a split task in a whole read; nil otherwise.
 	Stderr *Piece
@@ -341,8 +344,10 @@ type ChangeType string
 // with the end of an already announced task is on its way, so that its notice
 // waits; then Due if that answer was lost, or Reported. Reported comes when a
 // delivery, an ack or a kill was recorded; a kill of live work gives stopping
-// alone. Promoted comes when a foreground task has become a background one. OwnerGone comes once per disposed owner, behind the removal of its last
-// task, and carries no task.
+// alone. Promoted comes when a live foreground task has become a background one; one
+// that ends as such is reported when it settles, and nothing more comes of its end.
+// OwnerGone comes once per disposed owner, behind the removal of its last task, and
+// carries no task.
 const (
 	ChangeRegistered ChangeType = "registered"
 	ChangePromoted   ChangeType = "promoted"

@@ -32,13 +32,15 @@ func (s Snapshot) MarkedReported() (Snapshot, bool) {
 	return s, true
 }
 
-// Settled is the snapshot after its terminal outcome. The first outcome wins: it
-// reports false, and changes nothing, when the task was terminal already.
+// Settled is the snapshot after its terminal outcome, which that of a foreground task
+// is reported with. The first outcome wins: it reports false, and changes nothing, when
+// the task was terminal already.
 func (s Snapshot) Settled(o Outcome, at time.Time) (Snapshot, bool) {
 	if s.Status.Terminal() {
 		return s, false
 	}
 	s.Status, s.Detail, s.Result, s.FinishedAt = o.Status, o.Detail, o.Result, at
+	s.Reported = s.Reported || s.Foreground
 	return s, true
 }
 

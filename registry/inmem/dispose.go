@@ -130,6 +130,9 @@ func (s *Service) teardown(tasks []*record, reason string, shutdown bool) {
 		s.mu.Lock()
 		live := !r.snap.Status.Terminal()
 		r.ended = live && shutdown
+		if r.ended {
+			s.letGoLocked(r) // the call ends too, so the owner is told after the next start
+		}
 		ends = append(ends, r.settledLocked())
 		s.mu.Unlock()
 		if !live {

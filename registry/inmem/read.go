@@ -14,6 +14,7 @@ func (s *Service) Read(ctx context.Context, caller registry.Caller, id registry.
 	var p portion
 	if err == nil {
 		p, err = r.portion(opts.Stream, opts.LimitBytes)
+		p = p.last(opts.Tail)
 	}
 	if err == nil && opts.Explicit && p.which == stderr {
 		err = registry.Errorf(registry.CodeInvalid, "an explicit read can't choose stderr: its ack counts stdout; read both")
@@ -39,29 +40,37 @@ func (s *Service) Read(ctx context.Context, caller registry.Caller, id registry.
 		return nil, err
 	}
 	if !got {
-		return s.outOfTurn(ctx, r, w, p), nil
+		return s.outOfTurn(ctx, r, w, p, opts)
 	}
-	return s.deliver(ctx, caller, r, w, p, opts.Explicit)
+	return s.deliver(ctx, caller, r, w, p, opts)
 }
 
 // outOfTurn answers a wait whose bound came while another read was being
 // answered: the state, and nothing that could be consumed.
-func (s *Service) outOfTurn(ctx context.Context, r *record, w *waiter, p portion) *registry.Delivery {
+func (s *Service) outOfTurn(ctx context.Context, r *record, w *waiter, p portion, opts registry.ReadOptions) (*registry.Delivery, error) {
 	s.leave(r, w)
 	s.mu.Lock()
+	if r.viewLocked().promotes(opts) {
+		if err := ctx.Err(); err != nil {
+			s.mu.Unlock()
+			return nil, err
+		}
+		s.letGoLocked(r)
+	}
 	v, at := r.viewLocked(), r.startLocked()
 	s.mu.Unlock()
+	s.dispatch()
 	s.written(ctx, v.mark)
 	z := v.sizes()
 	read := registry.Read{Snapshot: v.sized(z), Offset: at[p.which], NextOffset: at[p.which], Dropped: z.dropped[p.which]}
 	if p.both {
 		read.Stderr = &registry.Piece{Offset: at[stderr], NextOffset: at[stderr], Dropped: z.dropped[stderr]}
 	}
-	return registry.NewDelivery(read, nil, nil)
+	return registry.NewDelivery(read, nil, nil), nil
 }
 
 // deliver makes the answer of a read that has its turn.
-func (s *Service) deliver(ctx context.Context, caller registry.Caller, r *record, w *waiter, p portion, explicit bool) (*registry.Delivery, error) {
+func (s *Service) deliver(ctx context.Context, caller registry.Caller, r *record, w *waiter, p portion, opts registry.ReadOptions) (*registry.Delivery, error) {
 	s.mu.Lock()
 	claimed := r.dismissLocked(w)
 	if r.removed {
@@ -70,7 +79,7 @@ func (s *Service) deliver(ctx context.Context, caller registry.Caller, r *record
 		s.mu.Unlock()
 		return nil, s.refused(ctx, err)
 	}
-	if h := r.handout; h != nil && !explicit {
+	if h := r.handout; h != nil && !opts.Explicit {
 		s.renewLocked(r, h)
 	}
 	v := r.viewLocked()
@@ -82,8 +91,18 @@ func (s *Service) deliver(ctx context.Context, caller registry.Caller, r *record
 		s.giveUp(r, claimed)
 		return nil, s.goneOr(ctx, err, caller, r)
 	}
+	if v.promotes(opts) {
+		end, err := s.promote(ctx, r, &v, &read)
+		if err != nil {
+			s.giveUp(r, claimed)
+			return nil, err
+		}
+		if end != nil {
+			return s.deliver(ctx, caller, r, end, p, opts)
+		}
+	}
 	s.written(ctx, v.mark)
-	if explicit {
+	if opts.Explicit {
 		return s.handOut(r, read, p.next(read), claimed), nil
 	}
 	read.Snapshot.Reported = read.Snapshot.Reported || claimed

@@ -71,7 +71,7 @@ func (s *Service) start(ctx context.Context, caller registry.Caller, req registr
 		s.giveBack(got, spec.Kind)
 		return started, err
 	}
-	r, v, err := s.publish(l, got, run, newSnapshot(id, got.owner, spec, label), key, req.Await)
+	r, v, err := s.publish(l, got, run, newSnapshot(id, got.owner, req, label), key, req.Await)
 	if err != nil {
 		return started, err
 	}
@@ -246,8 +246,9 @@ func (s *Service) giveBack(got place, kind registry.Kind) {
 	s.forgetAgentLocked(got.agent)
 }
 
-func newSnapshot(id registry.ID, owner registry.Owner, spec registry.Spec, label string) registry.Snapshot {
-	snap := registry.Snapshot{ID: id, Kind: spec.Kind, Owner: owner, Status: registry.StatusRunning}
+func newSnapshot(id registry.ID, owner registry.Owner, req registry.StartRequest, label string) registry.Snapshot {
+	spec := req.Spec
+	snap := registry.Snapshot{ID: id, Kind: spec.Kind, Owner: owner, Status: registry.StatusRunning, Foreground: req.Foreground}
 	snap.Label = strings.Clone(label) // it outlives the request it was cut from
 	if spec.OutputLimitBytes != nil {
 		snap.OutputLimitBytes = *spec.OutputLimitBytes

@@ -29,6 +29,16 @@ type portion struct {
 	which int
 	both  bool
 	limit int64
+	// tail, when positive, is how much of the end of what is unread is asked for.
+	tail int64
+}
+
+// last asks for the end of what is unread alone, if tail is positive.
+func (p portion) last(tail int64) portion {
+	if tail > 0 {
+		p.tail, p.limit = tail, min(p.limit, tail)
+	}
+	return p
 }
 
 // next gives the offsets behind what was read.
@@ -134,7 +144,15 @@ func (v view) read(p portion) (registry.Read, cursors, error) {
 
 func (v view) piece(z *sizes, which int, p portion) (registry.Piece, error) {
 	from := p.at[which]
-	page, err := v.page(which, from, p.limit)
+	at := from
+	if p.tail > 0 {
+		at = max(from, z.written[which]-p.tail)
+	}
+	page, err := v.page(which, at, p.limit)
+	// A character that begins before the tail is skipped, unless it is still arriving.
+	for ; err == nil && at > from && page.Offset < at && page.Text != ""; at++ {
+		page, err = v.page(which, at+1, p.limit)
+	}
 	if err != nil {
 		return registry.Piece{}, err
 	}

@@ -40,6 +40,7 @@ func RunDurable(t *testing.T, factory DurableFactory) {
 		{"kept notices", keptNoticeCases()},
 		{"kept agents", keptAgentCases()},
 		{"kept keys", keptKeyCases()},
+		{"kept foreground", keptForegroundCases()},
 		{"shutdown", shutdownCases()},
 		{"lost output", lostOutputCases()},
 		{"write order", writeOrderCases()},

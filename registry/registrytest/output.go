@@ -19,6 +19,7 @@ type Output struct {
 	widest  int64
 	open    int
 	lost    error
+	onPage  func()
 }
 
 // growth is one caller of Grown that still waits.
@@ -64,6 +65,13 @@ func (o *Output) Lose(err error) {
 	o.lost = err
 }
 
+// OnPage is called at the begin of each Page, when no lock is held; nil ends that.
+func (o *Output) OnPage(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.onPage = f
+}
+
 // WidestPage is the largest limit that a page was ever asked with.
 func (o *Output) WidestPage() int64 {
 	o.mu.Lock()
@@ -96,6 +104,11 @@ func (o *Output) releaseLocked() {
 func (o *Output) Page(offset, limit int64) (registry.Page, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if f := o.onPage; f != nil {
+		o.mu.Unlock()
+		f()
+		o.mu.Lock()
+	}
 	o.widest = max(o.widest, limit)
 	if o.lost != nil {
 		return registry.Page{}, o.lost
