@@ -1,0 +1,214 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+
+	"afoot/registry"
+)
+
+// delivery is an answer that counts once it has reached its caller.
+type delivery interface {
+	Confirm() error
+	Abandon()
+}
+
+// Exchange is one HTTP request and what the protocol answers to it: a whole answer, or
+// a stream of messages. Whoever opened it writes that, and ends it by Confirm or
+// Abandon. Its methods are for one goroutine.
+type Exchange struct {
+	server *Server
+	who    Who
+	body   []byte
+	bound  *bound          // nil: not within an MCP session
+	ctx    context.Context //nolint:containedctx // the exchange is one request, and ends it
+	cancel context.CancelFunc
+	leave  func()
+	// returned is closed when the SDK is done with the request, began when the answer
+	// turned out to be a stream.
+	returned, began chan struct{}
+	// ready has something when there are messages to take.
+	ready chan struct{}
+
+	mu       sync.Mutex
+	header   http.Header
+	status   int
+	content  bytes.Buffer
+	streams  bool
+	messages [][]byte
+	refusal  error
+	carries  []delivery
+	over     bool
+}
+
+// Answer is a whole answer. Its status is never 0.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Answer waits until there is a whole answer or a stream has begun, and gives the
+// first. After an error there is neither: it is [ErrUnknownSession], an error of
+// [afoot/api/tools.Set.Call], a [registry.Error], or the context's.
+func (x *Exchange) Answer() (answer *Answer, streams bool, err error) {
+	select {
+	case <-x.began:
+		return nil, true, nil
+	case <-x.returned:
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case x.streams:
+		return nil, true, nil
+	case x.refusal != nil:
+		return nil, false, x.refusal
+	case x.status != 0:
+		return &Answer{Status: x.status, Header: x.header, Body: x.content.Bytes()}, false, nil
+	case x.bound != nil && x.bound.ctx.Err() != nil:
+		return nil, false, ErrUnknownSession
+	case x.ctx.Err() != nil:
+		return nil, false, x.ctx.Err()
+	default:
+		return nil, false, ErrUnknownSession
+	}
+}
+
+// Ready has something when [Exchange.Messages] may have some.
+func (x *Exchange) Ready() <-chan struct{} { return x.ready }
+
+// Done is closed when the stream has ended.
+func (x *Exchange) Done() <-chan struct{} { return x.returned }
+
+// Messages takes what the stream has to say, each a JSON text in one line.
+func (x *Exchange) Messages() [][]byte {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	taken := x.messages
+	x.messages = nil
+	return taken
+}
+
+// Confirm says that the whole answer was written while its caller was there, and ends
+// the exchange. It gives the first error of what could not be recorded.
+func (x *Exchange) Confirm() error {
+	var first error
+	for _, d := range x.end() {
+		if err := d.Confirm(); err != nil && first == nil {
+			first = err
+		}
+	}
+	x.close()
+	return first
+}
+
+// Abandon ends the exchange: what its answer carried stays unread, calls that run are
+// cancelled. It is idempotent, and does nothing after Confirm.
+func (x *Exchange) Abandon() {
+	for _, d := range x.end() {
+		d.Abandon()
+	}
+	x.close()
+}
+
+// end takes what the answer carries; what comes later is abandoned.
+func (x *Exchange) end() []delivery {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	taken := x.carries
+	x.carries, x.over = nil, true
+	return taken
+}
+
+func (x *Exchange) close() {
+	x.cancel()
+	<-x.returned
+	x.leave()
+}
+
+// carry keeps a delivery until the fate of the answer is known. A call that was
+// cancelled is answered to nobody.
+func (x *Exchange) carry(ctx context.Context, d delivery) {
+	x.mu.Lock()
+	late := x.over || ctx.Err() != nil
+	if !late {
+		x.carries = append(x.carries, d)
+	}
+	x.mu.Unlock()
+	if late {
+		d.Abandon()
+	}
+}
+
+// refuse answers the whole request with an error of HTTP.
+func (x *Exchange) refuse(err error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.refusal == nil {
+		x.refusal = err
+	}
+	return err
+}
+
+// whole binds the context of a message to its request: who left is answered no more.
+func (x *Exchange) whole(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, exchangeKey{}, x))
+	stop := context.AfterFunc(x.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// caller is the proved caller.
+func (x *Exchange) caller() registry.Caller { return x.who.Caller }
+
+// writer is the exchange as the SDK sees it.
+type writer struct{ x *Exchange }
+
+func (w writer) Header() http.Header { return w.x.header }
+
+func (w writer) WriteHeader(status int) {
+	w.x.mu.Lock()
+	defer w.x.mu.Unlock()
+	w.x.begin(status)
+}
+
+// Write takes a piece of an answer, or one event of a stream.
+func (w writer) Write(p []byte) (int, error) {
+	x := w.x
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.begin(http.StatusOK)
+	if !x.streams {
+		return x.content.Write(p)
+	}
+	if x.over {
+		return 0, context.Canceled
+	}
+	for line := range bytes.Lines(p) {
+		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+			x.messages = append(x.messages, bytes.Clone(bytes.TrimSpace(data)))
+		}
+	}
+	select {
+	case x.ready <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+// Flush is there because the SDK flushes.
+func (w writer) Flush() {}
+
+func (x *Exchange) begin(status int) {
+	if x.status != 0 {
+		return
+	}
+	x.status = status
+	if status == http.StatusOK && strings.HasPrefix(x.header.Get("Content-Type"), "text/event-stream") {
+		x.streams = true
+		close(x.began)
+	}
+}
