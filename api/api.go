@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"afoot/api/mcp"
 	"afoot/api/tools"
 	"afoot/auth"
 	"afoot/registry"
@@ -52,6 +53,9 @@ type Config struct {
 	WriteTimeout time.Duration
 	// Tools shape the tools. The API fills in its service and its bounds of waits.
 	Tools tools.Config
+	// MCP shapes what speaks the Model Context Protocol. The API fills in its service,
+	// its tools, its version and its logger.
+	MCP mcp.Config
 }
 
 // VersionInfo says what was built, and by which means it holds the processes of a
@@ -77,6 +81,7 @@ type API struct {
 	writeTimeout time.Duration
 
 	tools    *tools.Set
+	mcp      *mcp.Server
 	metrics  *metrics
 	watchers watchers
 	leaving  leaving
@@ -125,6 +130,9 @@ func New(cfg Config) (*API, error) {
 	if a.tools, err = a.newTools(cfg.Tools); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
+	if a.mcp, err = a.newMCP(cfg.MCP); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
 	a.handler = cfg.Doors.Wrap(a.refuseAtDoor)(bodyless(a.routes()))
 	a.detach = append(a.detach,
 		a.service.OnChange(registry.AllOwners(), a.changed),
@@ -139,8 +147,10 @@ func (a *API) Tools() *tools.Set { return a.tools }
 // the time to read headers, and set no WriteTimeout: each write has its own.
 func (a *API) Handler() http.Handler { return http.HandlerFunc(a.serve) }
 
-// Close stops listening to the service. It is idempotent and ends no request.
+// Close stops listening to the service and ends the MCP sessions. It is idempotent and
+// ends no other request.
 func (a *API) Close() {
+	a.mcp.Close()
 	for _, detach := range a.detach {
 		detach()
 	}

@@ -49,6 +49,10 @@ func (a *API) routes() http.Handler {
 	look("/tools/guidance", acting(auth.TasksRead, a.toolGuidance))
 	post("/tools/{name}", acting(auth.TasksRead, a.callTool))
 
+	post("/mcp", acting(auth.TasksRead, a.serveMCP))
+	remove("/mcp", acting(auth.TasksRead, a.serveMCP))
+	on(http.MethodGet, "/mcp", streaming(acting(auth.TasksRead, a.serveMCP)))
+
 	post("/auth/code", authorized(0, a.makeCode))
 	post("/auth/exchange", open(a.exchangeCode))
 	post("/auth/renew", authorized(0, a.renewToken))

@@ -26,10 +26,12 @@ type Exchange struct {
 	bound  *bound          // nil: not within an MCP session
 	ctx    context.Context //nolint:containedctx // the exchange is one request, and ends it
 	cancel context.CancelFunc
-	leave  func()
-	// returned is closed when the SDK is done with the request, began when the answer
-	// turned out to be a stream.
-	returned, began chan struct{}
+	// request is the life of the request alone.
+	request context.Context //nolint:containedctx // as above
+	leave   func()
+	// returned is closed when the SDK is done with the request, settled then or before,
+	// when the answer turned out to be a stream.
+	returned, settled chan struct{}
 	// ready has something when there are messages to take.
 	ready chan struct{}
 
@@ -51,15 +53,14 @@ type Answer struct {
 	Body   []byte
 }
 
-// Answer waits until there is a whole answer or a stream has begun, and gives the
-// first. After an error there is neither: it is [ErrUnknownSession], an error of
-// [afoot/api/tools.Set.Call], a [registry.Error], or the context's.
+// Settled is closed when there is an answer or a stream has begun.
+func (x *Exchange) Settled() <-chan struct{} { return x.settled }
+
+// Answer waits until that is so, and gives the whole answer. After an error there is
+// neither: it is [ErrUnknownSession], an error of [afoot/api/tools.Set.Call], a
+// [registry.Error], or the context's.
 func (x *Exchange) Answer() (answer *Answer, streams bool, err error) {
-	select {
-	case <-x.began:
-		return nil, true, nil
-	case <-x.returned:
-	}
+	<-x.settled
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {
@@ -69,11 +70,9 @@ func (x *Exchange) Answer() (answer *Answer, streams bool, err error) {
 		return nil, false, x.refusal
 	case x.status != 0:
 		return &Answer{Status: x.status, Header: x.header, Body: x.content.Bytes()}, false, nil
-	case x.bound != nil && x.bound.ctx.Err() != nil:
-		return nil, false, ErrUnknownSession
-	case x.ctx.Err() != nil:
-		return nil, false, x.ctx.Err()
-	default:
+	case x.request.Err() != nil:
+		return nil, false, x.request.Err()
+	default: // the MCP session ended under it
 		return nil, false, ErrUnknownSession
 	}
 }
@@ -127,7 +126,11 @@ func (x *Exchange) end() []delivery {
 func (x *Exchange) close() {
 	x.cancel()
 	<-x.returned
-	x.leave()
+	x.mu.Lock()
+	leave := x.leave
+	x.leave = func() {}
+	x.mu.Unlock()
+	leave()
 }
 
 // carry keeps a delivery until the fate of the answer is known. A call that was
@@ -167,8 +170,10 @@ func (x *Exchange) caller() registry.Caller { return x.who.Caller }
 // writer is the exchange as the SDK sees it.
 type writer struct{ x *Exchange }
 
+// Header is what the SDK says of the answer.
 func (w writer) Header() http.Header { return w.x.header }
 
+// WriteHeader begins the answer.
 func (w writer) WriteHeader(status int) {
 	w.x.mu.Lock()
 	defer w.x.mu.Unlock()
@@ -202,6 +207,16 @@ func (w writer) Write(p []byte) (int, error) {
 // Flush is there because the SDK flushes.
 func (w writer) Flush() {}
 
+// returns ends what the SDK does for the request.
+func (x *Exchange) returns() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.streams {
+		close(x.settled)
+	}
+	close(x.returned)
+}
+
 func (x *Exchange) begin(status int) {
 	if x.status != 0 {
 		return
@@ -209,6 +224,6 @@ func (x *Exchange) begin(status int) {
 	x.status = status
 	if status == http.StatusOK && strings.HasPrefix(x.header.Get("Content-Type"), "text/event-stream") {
 		x.streams = true
-		close(x.began)
+		close(x.settled)
 	}
 }

@@ -131,7 +131,8 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) Open(r *http.Request, who Who, body []byte) (*Exchange, error) {
 	x := &Exchange{
 		server: s, who: who, body: body, leave: func() {}, header: http.Header{},
-		returned: make(chan struct{}), began: make(chan struct{}), ready: make(chan struct{}, 1),
+		returned: make(chan struct{}), settled: make(chan struct{}), ready: make(chan struct{}, 1),
+		request: r.Context(),
 	}
 	id, handler := r.Header.Get(headerSession), s.stateful
 	if r.Header.Get(headerVersion) >= Stateless {
@@ -150,7 +151,7 @@ func (s *Server) Open(r *http.Request, who Who, body []byte) (*Exchange, error) 
 	request := r.WithContext(x.ctx)
 	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	go func() {
-		defer close(x.returned)
+		defer x.returns()
 		if r.Method == http.MethodDelete && id != "" {
 			s.sessions.remove(id) // ends its calls, which the SDK would wait for
 			x.header, x.status = http.Header{}, http.StatusNoContent

@@ -83,9 +83,7 @@ func (s *Server) tellEnded(caller registry.Caller, uri string) {
 // again tells a client that has opened its stream what it may have missed while it had
 // none.
 func (s *Server) again(x *Exchange) {
-	select {
-	case <-x.began:
-	case <-x.returned:
+	if _, streams, _ := x.Answer(); !streams {
 		return
 	}
 	for _, uri := range s.sessions.heard(x.bound) {

@@ -1,0 +1,136 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"afoot/api/mcp"
+	"afoot/api/tools"
+	"afoot/registry"
+)
+
+// mcpBeat is the longest silence before and within an answer of /mcp that takes its
+// time: then it gets a byte of white space, which means nothing in JSON, so that
+// nobody on its way takes the connection for a dead one.
+const mcpBeat = 15 * time.Second
+
+// newMCP makes what speaks the Model Context Protocol.
+func (a *API) newMCP(cfg mcp.Config) (*mcp.Server, error) {
+	cfg.Service, cfg.Tools = a.service, a.tools
+	cfg.Version, cfg.Logger = a.version.Version, a.log
+	return mcp.New(cfg)
+}
+
+// serveMCP answers /mcp. What its answer carries is committed behind the flush, as in
+// GET /tasks/{id}/output.
+func (a *API) serveMCP(c *call, r *http.Request) error {
+	var body []byte
+	if r.Method == http.MethodPost {
+		var err error
+		if body, err = readBody(c, r); err != nil {
+			return err
+		}
+	}
+	c.Header().Set("Cache-Control", "no-store")
+	x, err := a.mcp.Open(r, mcp.Who{
+		Caller: c.caller, Subject: c.principal.Subject, Writes: !c.looksOnly(), Until: c.principal.ExpiresAt,
+	}, body)
+	if err != nil {
+		return mcpProblem(err)
+	}
+	defer x.Abandon()
+	begun, err := a.awaitMCP(c, r, x)
+	if err != nil {
+		return err
+	}
+	answer, streams, err := x.Answer()
+	switch {
+	case err != nil:
+		return mcpProblem(err)
+	case streams:
+		return a.streamMCP(c, r, x)
+	}
+	if !begun {
+		for name, values := range answer.Header {
+			c.Header()[name] = values
+		}
+		c.Header().Set("Cache-Control", "no-store")
+	}
+	if err := c.handOver(r, answer.Status, answer.Body); err != nil {
+		return err
+	}
+	if c.arrived {
+		c.confirm("", x.Confirm)
+	}
+	return nil
+}
+
+// awaitMCP waits for an answer, and reports whether one had to begin before it was
+// there.
+func (a *API) awaitMCP(c *call, r *http.Request, x *mcp.Exchange) (begun bool, err error) {
+	beat := time.NewTicker(mcpBeat)
+	defer beat.Stop()
+	for {
+		select {
+		case <-x.Settled():
+			return begun, nil
+		case <-beat.C:
+		}
+		if r.Method != http.MethodPost || r.Context().Err() != nil {
+			continue
+		}
+		if !begun {
+			begun = true
+			c.Header().Set("Content-Type", "application/json")
+			c.WriteHeader(http.StatusOK)
+		}
+		if _, err := c.Write([]byte("\n")); err != nil {
+			return begun, c.lost(r, err)
+		}
+		if err := c.FlushError(); err != nil {
+			return begun, c.lost(r, err)
+		}
+	}
+}
+
+// streamMCP sends messages as they come, on a stream like the session's others.
+func (a *API) streamMCP(c *call, r *http.Request, x *mcp.Exchange) error {
+	// The feed bounds its own writes, so it gets the server's writer.
+	c.status = http.StatusOK
+	feed, err := a.hub.OpenFeed(c.streamWriter(), r, c.principal.Session, c.principal.ExpiresAt)
+	if err != nil {
+		c.status = 0 // nothing was written
+		return err
+	}
+	defer feed.Close()
+	for {
+		for _, message := range x.Messages() {
+			if !feed.Send("", "message", message) {
+				return nil
+			}
+		}
+		select {
+		case <-x.Done():
+			for _, message := range x.Messages() {
+				feed.Send("", "message", message)
+			}
+			return nil
+		default:
+		}
+		if !feed.Wait(x.Ready(), x.Done()) {
+			return nil
+		}
+	}
+}
+
+// mcpProblem words what is an answer of HTTP and not of the protocol.
+func mcpProblem(err error) error {
+	switch {
+	case errors.Is(err, mcp.ErrUnknownSession):
+		return registry.Errorf(CodeNotFound, "There is no such MCP session, or it is not this token's; begin one by initialize.")
+	case errors.Is(err, tools.ErrExpired):
+		return errExpired()
+	}
+	return err
+}
