@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode"
@@ -109,23 +110,29 @@ func explain(err error) error {
 		return invalid("The argument %s is there twice.", argument(syntax.JSONPointer))
 	case !errors.As(err, &sense) || sense.JSONPointer == "":
 		return invalid("The arguments must be a JSON object.")
+	case errors.Is(sense.Err, errNull):
+		return invalid("The argument %s must not be null; leave it out if it has no value.", argument(sense.JSONPointer))
 	case errors.Is(sense.Err, json.ErrUnknownName):
 		return invalid("The argument %s is unknown here.", argument(sense.JSONPointer))
-	case errors.Is(sense.Err, errMillis):
-		return invalid("The argument %s must be a positive whole number of milliseconds.", argument(sense.JSONPointer))
 	}
-	want := "of another type"
-	if sense.GoType != nil {
-		switch sense.GoType.Kind().String() {
-		case "string":
-			want = "a string"
-		case "bool":
-			want = "true or false"
-		case "int64":
-			want = "a positive whole number of milliseconds"
-		}
+	return invalid("The argument %s must be %s.", argument(sense.JSONPointer), wanted(sense.GoType))
+}
+
+// wanted words the type that an argument should have had.
+func wanted(t reflect.Type) string {
+	if t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	return invalid("The argument %s must be %s.", argument(sense.JSONPointer), want)
+	switch {
+	case t == reflect.TypeFor[millis]():
+		return "a positive whole number of milliseconds"
+	case t != nil && t.Kind() == reflect.String:
+		return "a string"
+	case t != nil && t.Kind() == reflect.Bool:
+		return "true or false"
+	default:
+		return "of another type"
+	}
 }
 
 // argument names an argument for people: quoted, and not too long.

@@ -105,6 +105,9 @@ func schemas[In, Out any](d *Definition) error {
 	if d.Output, err = jsonschema.For[Out](opts); err != nil {
 		return fmt.Errorf("value of %s: %w", d.Name, err)
 	}
+	if d.Input.Properties == nil { // some clients miss it where there is nothing to say
+		d.Input.Properties = map[string]*jsonschema.Schema{}
+	}
 	notNull(d.Input)
 	notNull(d.Output)
 	return nil
