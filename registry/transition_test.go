@@ -59,6 +59,18 @@ func TestSettledKeepsTheFirstOutcome(t *testing.T) {
 	}
 }
 
+func TestSettledForegroundIsReported(t *testing.T) {
+	for _, status := range terminal() {
+		for _, foreground := range []bool{true, false} {
+			before := registry.Snapshot{Status: registry.StatusRunning, Foreground: foreground}
+			got, first := before.Settled(registry.Outcome{Status: status}, time.UnixMilli(1))
+			require.True(t, first)
+			require.Equal(t, foreground, got.Reported)
+			require.Equal(t, foreground, got.Foreground)
+		}
+	}
+}
+
 func TestKeptOutcome(t *testing.T) {
 	for _, status := range terminal() {
 		o := registry.Outcome{Status: status, Detail: "detail", Output: "output"}

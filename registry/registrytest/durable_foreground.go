@@ -82,14 +82,22 @@ func keptPromotedEnded(w *durableWorld) {
 }
 
 func keptPromotedUnwritten(w *durableWorld) {
-	for lucky := range 2 {
-		work := w.foreground(alice(), Script{})
-		w.journal.Hold()
-		c := w.reading(work, registry.ReadOptions{Promote: true})
-		w.is.False(c.returned())
-		w = w.die(lucky)
-		w.is.Equal(lucky == 0, w.get(work).Foreground)
-		w.notices(work, lucky)
+	for _, o := range []registry.ReadOptions{{Promote: true}, {Promote: true, Wait: time.Second}} {
+		for lucky := range 2 {
+			work, other := w.foreground(alice(), Script{}), w.start(alice(), Script{})
+			if o.Wait > 0 {
+				w.hold(work) // so that it is out of turn
+			}
+			w.journal.Hold()
+			go other.Complete("") // what listeners hear of it is waited for by that one
+			w.settled()
+			c := w.reading(work, o)
+			w.pass(o.Wait)
+			w.is.False(c.returned())
+			w = w.die(1 + lucky)
+			w.is.Equal(lucky == 0, w.get(work).Foreground)
+			w.notices(work, lucky)
+		}
 	}
 }
 
@@ -188,8 +196,9 @@ func moveForegroundEnds(w *durableWorld) {
 func movePromotes(w *durableWorld) {
 	work := w.foreground(alice(), Script{})
 	waiting := w.reading(work, registry.ReadOptions{Wait: time.Hour, Promote: true})
-	state := w.handOver()
-	d := w.delivered(waiting)
+	state, err := w.mover().HandOver(w.ctx)
+	w.is.NoError(err)
+	d := w.delivered(waiting) // it may come, and be written, behind the hand-over
 	w.is.False(d.Snapshot.Foreground)
 	w.is.NoError(d.Confirm())
 	w.is.Zero(w.journal.InLine())

@@ -100,8 +100,10 @@ type durableTask struct {
 	handed  int64
 	end     *registry.Snapshot
 	reports bool
-	cursor  int64
-	bytes   int64
+	// background says that it was never, or is no longer, in the foreground.
+	background bool
+	cursor     int64
+	bytes      int64
 }
 
 type durableAgent struct {
@@ -176,6 +178,7 @@ func (m *durables) told(s registry.Snapshot) {
 	}
 	f := m.knownLocked(s)
 	f.bytes = max(f.bytes, s.OutputBytes)
+	f.background = f.background || !s.Foreground
 	if s.Status.Terminal() && f.end == nil {
 		f.end = &s
 	}

@@ -55,6 +55,8 @@ func (m *durables) judgeTask(id registry.ID, f *durableTask) {
 		m.is.Equal([]any{f.end.Status, f.end.Detail, f.end.FinishedAt}, []any{s.Status, s.Detail, s.FinishedAt}, "%s", id)
 	}
 	m.is.True(s.Reported || !f.reports, "%s is not reported any more", id)
+	m.is.False(s.Foreground && f.background, "%s is in the foreground again", id)
+	m.is.True(s.Reported || !s.Foreground, "%s", id)
 	// The output of a purge that could not be written may be gone before its record.
 	m.is.True(f.wished || s.OutputBytes >= f.bytes, "%s: %d bytes are left of %d", id, s.OutputBytes, f.bytes)
 	r, err := m.s.Look(m.ctx, f.caller, id, registry.AtCursor, registry.LookOptions{})
@@ -63,6 +65,9 @@ func (m *durables) judgeTask(id registry.ID, f *durableTask) {
 	m.is.LessOrEqual(r.Offset, f.handed+r.Skipped, "%s: what was not read is read", id)
 	notes := m.journal.Notes()[id]
 	m.is.LessOrEqual(notes, 1, "%s was announced again", id)
+	if s.Foreground {
+		m.is.Zero(notes, "the end of %s was announced", id)
+	}
 	if !s.Reported && !s.Owner.Unowned() {
 		m.is.Equal(1, notes, "the end of %s was swallowed", id)
 	}

@@ -24,7 +24,8 @@ func (m *durables) step() {
 		id = rapid.SampledFrom(ids).Draw(m.dice, "task")
 	}
 	what := rapid.SampledFrom([]string{
-		"start", "start", "start", "keyed", "output", "output", "complete", "complete", "read", "read", "abandon", "explicit",
+		"start", "start", "start", "foreground", "keyed", "output", "output", "complete", "complete",
+		"read", "read", "abandon", "explicit", "promote",
 		"kill", "purge", "get", "list", "open", "dispose", "hold", "release", "write", "write", "fail", "heal", "time",
 	}).Draw(m.dice, "what")
 	switch what {
@@ -41,9 +42,9 @@ func (m *durables) step() {
 		time.Sleep(time.Minute)
 	case "keyed":
 		key := fmt.Sprint("key ", rapid.IntRange(1, 3).Draw(m.dice, "key"))
-		m.calls.Go(func() { m.start(alice(), key) })
-	case "start":
-		m.calls.Go(func() { m.start(caller, "") })
+		m.calls.Go(func() { m.start(alice(), key, false) })
+	case "start", "foreground":
+		m.calls.Go(func() { m.start(caller, "", what == "foreground") })
 	case "list", "open":
 		m.calls.Go(func() { m.ofCaller(what, caller) })
 	case "dispose":
@@ -56,8 +57,11 @@ func (m *durables) step() {
 	}
 }
 
-func (m *durables) start(c registry.Caller, key string) {
-	r := registry.StartRequest{Spec: registry.Spec{Kind: job, Fields: m.jobs.Fields(Script{Cancel: settlesKilled})}, IdempotencyKey: key}
+func (m *durables) start(c registry.Caller, key string, foreground bool) {
+	r := registry.StartRequest{
+		Spec:           registry.Spec{Kind: job, Fields: m.jobs.Fields(Script{Cancel: settlesKilled})},
+		IdempotencyKey: key, Foreground: foreground,
+	}
 	started, err := m.s.Start(m.ctx, c, r)
 	if err != nil {
 		return
@@ -137,7 +141,7 @@ func (m *durables) ofTask(what string, work *Work, f *durableTask) {
 		work.Output.mu.Unlock()
 	case "complete":
 		work.Complete("done")
-	case "read", "abandon", "explicit":
+	case "read", "abandon", "explicit", "promote":
 		m.read(what, work, f)
 	case "kill":
 		if _, s, err := m.s.Kill(m.ctx, f.caller, work.ID, ""); err == nil {
@@ -159,16 +163,17 @@ func (m *durables) ofTask(what string, work *Work, f *durableTask) {
 }
 
 func (m *durables) read(how string, work *Work, f *durableTask) {
-	d, err := m.s.Read(m.ctx, f.caller, work.ID, registry.ReadOptions{Explicit: how == "explicit", LimitBytes: 4})
+	d, err := m.s.Read(m.ctx, f.caller, work.ID, registry.ReadOptions{Explicit: how == "explicit", Promote: how == "promote", LimitBytes: 4})
 	if err != nil {
 		return
 	}
-	if how == "abandon" {
+	end := d.Snapshot
+	end.Reported = end.Foreground && end.Reported // else that comes with the confirm
+	if how == "abandon" || how == "promote" && !end.Status.Terminal() {
+		m.told(end)
 		d.Abandon()
 		return
 	}
-	end := d.Snapshot
-	end.Reported = false // that comes with the confirm
 	m.told(end)
 	m.wish(func() { f.handed = max(f.handed, d.NextOffset) })
 	_ = d.Confirm()
@@ -179,6 +184,6 @@ func (m *durables) read(how string, work *Work, f *durableTask) {
 	}
 	m.fact(func() {
 		f.cursor = max(f.cursor, d.NextOffset)
-		f.reports = f.reports || how == "read" && end.Status.Terminal()
+		f.reports = f.reports || how != "explicit" && end.Status.Terminal()
 	})
 }

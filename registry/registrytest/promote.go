@@ -32,6 +32,7 @@ func promoteCases() []testCase {
 		{name: "the start's own promise holds the notice on", run: promoteAwaited},
 		{name: "unowned work has nobody to notify", run: promoteUnowned},
 		{name: "work removed while the answer is made is gone", run: promoteRemoved},
+		{name: "of two promoters one is late, and gets an end that was announced", run: promoteLate},
 	}
 }
 
@@ -377,4 +378,48 @@ func promoteRemoved(w *world) {
 	_, err := w.Read(w.ctx, alice(), work.ID, registry.ReadOptions{Promote: true})
 	w.refused(err, registry.CodeGone)
 	w.whole(work, registry.ChangeRegistered, registry.ChangeSettled, registry.ChangeRemoved)
+}
+
+// promoteLate: while an answer is made the task is promoted out of turn, and ends.
+func promoteLate(w *world) {
+	late := func(then func(work *Work)) (*Work, *registry.Delivery, error) {
+		work := w.foreground(alice(), Script{})
+		work.Output.OnPage(func() {
+			work.Output.OnPage(nil)
+			d := w.holdWith(work, registry.ReadOptions{Promote: true, Wait: time.Second})
+			w.is.False(d.Snapshot.Foreground)
+			then(work)
+		})
+		d, err := w.Read(w.ctx, alice(), work.ID, registry.ReadOptions{Promote: true})
+		if err == nil {
+			w.held = append(w.held, d)
+		}
+		return work, d, err
+	}
+	work, d, err := late(func(*Work) {})
+	w.is.NoError(err)
+	w.is.False(d.Snapshot.Foreground)
+	w.background(work)
+	for _, confirm := range []bool{true, false} {
+		work, d, err := late(func(work *Work) { work.Complete("") })
+		w.is.NoError(err)
+		w.is.True(d.EOF)
+		w.is.False(d.Snapshot.Foreground)
+		w.is.True(d.Snapshot.Reported, "by this answer")
+		last := registry.ChangeDue
+		if confirm {
+			last = registry.ChangeReported
+			w.is.NoError(d.Confirm())
+		} else {
+			d.Abandon()
+		}
+		w.whole(work, registry.ChangeRegistered, registry.ChangePromoted, registry.ChangeSettled, notice, registry.ChangeHeld, last)
+		w.is.Equal(confirm, w.get(work).Reported)
+	}
+	work, _, err = late(func(work *Work) {
+		work.Complete("")
+		w.is.NoError(w.Purge(w.ctx, alice(), work.ID))
+	})
+	w.refused(err, registry.CodeGone)
+	w.whole(work, registry.ChangeRegistered, registry.ChangePromoted, registry.ChangeSettled, notice, registry.ChangeRemoved)
 }

@@ -36,9 +36,10 @@ type stormTask struct {
 	*Work
 	mu  sync.Mutex
 	got map[int64]string
-	// ends counts confirmed answers that told of the end.
-	ends   int
-	killed bool
+	// ends counts confirmed answers that told of the end, lives those of live work that
+	// was let go of.
+	ends, lives int
+	killed      bool
 }
 
 func storm(w *world, seed uint64) {
@@ -49,8 +50,12 @@ func storm(w *world, seed uint64) {
 		if i%3 == 2 {
 			c = bob()
 		}
+		start := w.start
+		if i%2 == 1 {
+			start = w.foreground
+		}
 		task := &stormTask{
-			Work: w.start(c, Script{Cancel: func(work *Work, _ string) error {
+			Work: start(c, Script{Cancel: func(work *Work, _ string) error {
 				go work.Complete("cancelled")
 				return nil
 			}}),
@@ -107,11 +112,17 @@ func (task *stormTask) read(w *world, dice *rand.Rand) {
 		o := registry.ReadOptions{
 			Wait:       time.Duration(dice.IntN(3)*20) * time.Millisecond,
 			LimitBytes: int64(dice.IntN(3) * 15),
+			Promote:    dice.IntN(30) == 0,
 		}
 		d, err := w.Read(ctx, task.caller(), task.ID, o)
 		cancel()
 		if err != nil {
 			continue
+		}
+		if o.Promote && !d.Snapshot.Status.Terminal() {
+			task.mu.Lock()
+			task.lives++
+			task.mu.Unlock()
 		}
 		pause(dice)
 		if dice.IntN(3) == 0 {
@@ -155,7 +166,15 @@ func (task *stormTask) judge(w *world) {
 	w.is.LessOrEqual(told, 1)
 	w.is.Equal(1, w.log.count(task.ID, registry.ChangeSettled))
 	w.is.LessOrEqual(w.log.count(task.ID, registry.ChangeReported), 1)
-	if told == 0 && !task.killed {
+	s := w.get(task.Work)
+	if !s.Foreground && slices.Contains(story, registry.ChangePromoted) {
+		w.is.Positive(task.lives, "%s", task.ID)
+	}
+	if s.Foreground {
+		w.is.Zero(task.lives, "%s was let go of", task.ID)
+		w.is.Zero(told, "%s: %v", task.ID, story)
+		w.is.True(s.Reported)
+	} else if told == 0 && !task.killed {
 		w.is.Positive(task.ends, "%s: its end was swallowed: %v", task.ID, story)
 	}
 	if slices.Contains(story, registry.ChangeStopping) {
