@@ -5723,10 +5723,10 @@ func (r ToolGuidanceResponse) ContentType() string {
 
 // CallToolResponse200Headers the declared response headers of an HTTP 200 response for CallTool
 type CallToolResponse200Headers struct {
-	AfootDroppedBytes int64
-	AfootEof          bool
-	AfootNextOffset   int64
-	AfootOffset       int64
+	AfootDroppedBytes *int64
+	AfootEof          *bool
+	AfootNextOffset   *int64
+	AfootOffset       *int64
 	AfootTimeoutMs    *int64
 	CacheControl      string
 	XRequestId        string
@@ -7667,31 +7667,31 @@ func ParseCallToolResponse(rsp *http.Response) (*CallToolResponse, error) {
 		var headers CallToolResponse200Headers
 		if values := rsp.Header.Values("Afoot-Dropped-Bytes"); len(values) > 0 {
 			var value int64
-			if err := runtime.BindStyledParameterWithOptions("simple", "Afoot-Dropped-Bytes", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int64"}); err != nil {
+			if err := runtime.BindStyledParameterWithOptions("simple", "Afoot-Dropped-Bytes", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			}
-			headers.AfootDroppedBytes = value
+			headers.AfootDroppedBytes = &value
 		}
 		if values := rsp.Header.Values("Afoot-Eof"); len(values) > 0 {
 			var value bool
-			if err := runtime.BindStyledParameterWithOptions("simple", "Afoot-Eof", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "boolean", Format: ""}); err != nil {
+			if err := runtime.BindStyledParameterWithOptions("simple", "Afoot-Eof", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			}
-			headers.AfootEof = value
+			headers.AfootEof = &value
 		}
 		if values := rsp.Header.Values("Afoot-Next-Offset"); len(values) > 0 {
 			var value int64
-			if err := runtime.BindStyledParameterWithOptions("simple", "Afoot-Next-Offset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int64"}); err != nil {
+			if err := runtime.BindStyledParameterWithOptions("simple", "Afoot-Next-Offset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			}
-			headers.AfootNextOffset = value
+			headers.AfootNextOffset = &value
 		}
 		if values := rsp.Header.Values("Afoot-Offset"); len(values) > 0 {
 			var value int64
-			if err := runtime.BindStyledParameterWithOptions("simple", "Afoot-Offset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "integer", Format: "int64"}); err != nil {
+			if err := runtime.BindStyledParameterWithOptions("simple", "Afoot-Offset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			}
-			headers.AfootOffset = value
+			headers.AfootOffset = &value
 		}
 		if values := rsp.Header.Values("Afoot-Timeout-Ms"); len(values) > 0 {
 			var value int64
