@@ -74,6 +74,9 @@ func TestConformance(t *testing.T) {
 		{"POST", "/agents", "{}"},
 		{"GET", "/agents", ""},
 		{"DELETE", "/agents/agent-9", ""},
+		{"GET", "/tools", ""},
+		{"GET", "/tools/guidance", ""},
+		{"POST", "/tools/task_list", "{}"},
 	}
 
 	// The refusals that every call about tasks and agents has in common.
@@ -90,7 +93,7 @@ func TestConformance(t *testing.T) {
 	w.faulty.broken.Store(true)
 	for _, c := range calls {
 		w.call(c.method, c.path, c.body, "Afoot-Agent", foreign.Id).ok(500)
-		if c.path != "/events" {
+		if c.path != "/events" && c.path != "/tools" && c.path != "/tools/guidance" { // they ask no service
 			w.call(c.method, c.path, c.body).ok(500)
 		}
 	}
@@ -105,7 +108,7 @@ func TestConformance(t *testing.T) {
 	d, err := describe()
 	w.is.NoError(err)
 	for path, item := range d.doc.Paths.Map() {
-		path = strings.ReplaceAll(path, "{id}", "x")
+		path = strings.NewReplacer("{id}", "x", "{name}", "x").Replace(path)
 		for method, op := range item.Operations() {
 			w.call(method, path, "", "Host", "evil.example").ok(421)
 			w.call(method, path, "", "Origin", "https://evil.example").ok(403)
@@ -171,6 +174,9 @@ func TestConformance(t *testing.T) {
 	w.call("DELETE", "/tasks/bash-1?reason=enough", "").ok(202)
 	w.call("DELETE", "/tasks/bash-2", "").ok(200)
 	w.call("DELETE", "/tasks/"+string(broken.ID), "").ok(503)
+	w.get("/tools?format=anthropic").ok(200)
+	w.get("/tools/guidance").ok(200)
+	w.call("POST", "/tools/task_output", `{"task_id":"bash-2"}`).ok(200)
 	w.get("/agents").ok(200)
 	w.call("POST", "/agents", "").ok(201)
 	w.call("POST", "/agents", "").ok(201)

@@ -14,6 +14,7 @@ import (
 	"afoot/api/render"
 	"afoot/api/tools"
 	"afoot/api/wire"
+	"afoot/auth"
 	"afoot/registry"
 )
 
@@ -76,6 +77,8 @@ func (a *API) callTool(c *call, r *http.Request) error {
 		return registry.Errorf(CodeNotFound, "There is no tool %.80q; GET /tools lists those that there are.", c.target)
 	case errors.Is(err, tools.ErrExpired):
 		return errExpired()
+	case registry.CodeOf(err) == registry.CodeForbidden && c.looksOnly():
+		return c.principal.Require(auth.TasksWrite) // which also says so in a header
 	case err != nil:
 		return err
 	}

@@ -63,6 +63,7 @@ func newWorld(t *testing.T, change ...func(*setup)) *world {
 	var s setup
 	s.auth.SecretFile = filepath.Join(t.TempDir(), "state", "secret")
 	s.sse.Coalesce = time.Millisecond
+	s.api.Tools.Background = true
 	s.api.Logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	for _, c := range change {
 		c(&s)
