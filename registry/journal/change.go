@@ -19,6 +19,9 @@ const (
 	sessions
 	lost
 	settings
+	hooks
+	posts
+	budgets
 )
 
 // key names what a change is about; of the changes of one key the newest counts.
@@ -94,6 +97,9 @@ func keyOf(row any) key {
 		return key{table: lost, a: r.session, b: r.owner}
 	case setting:
 		return key{table: settings, a: r.name}
+	}
+	if k, found := webhookKey(row); found {
+		return k
 	}
 	panic(fmt.Sprintf("journal: no table for a %T", row)) // a row type without a table is a fault in this package
 }

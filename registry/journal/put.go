@@ -73,5 +73,8 @@ func (c *db) putNotice(row any) error {
 	case lostGone:
 		return c.run("DELETE FROM lost_notices WHERE session = ? AND owner = ?", r.session, r.owner)
 	}
+	if found, err := c.putWebhook(row); found {
+		return err
+	}
 	return fmt.Errorf("no table for a %T", row)
 }
