@@ -22,7 +22,11 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		case *sdk.ListToolsParams:
 			return s.listTools(x), nil
 		case *sdk.CallToolParamsRaw:
-			return s.callTool(ctx, x, params)
+			if declares(params.Meta) {
+				if result, err := s.startTask(ctx, x, x.call(params)); result != nil || err != nil {
+					return result, err
+				}
+			}
 		case *sdk.ListResourcesParams:
 			return s.listResources(ctx, x, params)
 		case *sdk.SubscriptionsListenParams:

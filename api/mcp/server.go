@@ -104,6 +104,7 @@ func New(cfg Config) (*Server, error) {
 			c.CacheScope = "private"
 		},
 	})
+	s.addTools()
 	s.addResources()
 	if err := s.addTaskMethods(); err != nil {
 		return nil, err

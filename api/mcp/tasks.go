@@ -125,11 +125,11 @@ func (s *Server) startTask(ctx context.Context, x *Exchange, call tools.Call) (s
 	answer, err := s.cfg.Tools.Detach(ctx, call)
 	switch {
 	case err != nil:
-		return nil, x.failed(call.Name, err)
+		return nil, x.refuse(err)
 	case answer == nil:
 		return nil, nil //nolint:nilnil // as said above
 	case answer.IsError:
-		return resultOf(answer), nil
+		return nil, nil //nolint:nilnil // so that it is told as every call is
 	}
 	snapshot, err := s.cfg.Service.Get(ctx, x.caller(), answer.ID)
 	if err != nil {

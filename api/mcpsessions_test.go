@@ -1,0 +1,159 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"afoot/auth"
+	"afoot/registry/registrytest"
+	"afoot/sse"
+)
+
+// mcpStream opens the stream of a raw MCP session and gives its lines.
+func (w *world) mcpStream(id string) (res *http.Response, lines chan string) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	w.t.Cleanup(cancel)
+	res, err := w.server.Client().Do(w.request(ctx, http.MethodGet, "/mcp", "", "Accept", "text/event-stream", "Mcp-Session-Id", id))
+	w.is.NoError(err)
+	lines = make(chan string, 100)
+	go func() {
+		defer close(lines)
+		defer res.Body.Close()
+		for scan := bufio.NewScanner(res.Body); scan.Scan(); {
+			lines <- scan.Text()
+		}
+	}()
+	return res, lines
+}
+
+// rest reads a stream to its end.
+func rest(lines chan string) string {
+	var all []string
+	for line := range lines {
+		all = append(all, line)
+	}
+	return strings.Join(all, "\n")
+}
+
+func (w *world) status(id, body string) int {
+	w.t.Helper()
+	res, err := w.post(context.Background(), body, "Mcp-Session-Id", id)
+	w.is.NoError(err)
+	defer res.Body.Close()
+	return res.StatusCode
+}
+
+const ping = `{"jsonrpc":"2.0","id":9,"method":"ping"}`
+
+func TestMCPSessionsAreBounded(t *testing.T) {
+	w := newWorld(t, withBackground, func(s *setup) { s.api.MCP.MaxSessions = 2 })
+	first, second := w.hello(), w.hello()
+	w.is.Equal(http.StatusOK, w.status(first, ping))
+	third := w.hello()
+	w.is.Equal(http.StatusNotFound, w.status(second, ping), "the one that was silent longest")
+	w.is.Equal(http.StatusOK, w.status(first, ping))
+	bob := w.as(auth.Claims{Session: "bob", Scopes: auth.TasksRead})
+	bob.hello()
+
+	_, firstLines := w.mcpStream(first)
+	_, thirdLines := w.mcpStream(third)
+	w.is.NotEmpty(<-firstLines)
+	w.is.NotEmpty(<-thirdLines)
+	res, err := w.post(context.Background(), hello)
+	w.is.NoError(err)
+	defer res.Body.Close()
+	w.is.Equal(http.StatusTooManyRequests, res.StatusCode)
+	var p struct{ Limit, Code string }
+	w.is.NoError(json.NewDecoder(res.Body).Decode(&p))
+	w.is.Equal("AFOOT_MAX_MCP_SESSIONS", p.Limit)
+}
+
+func TestMCPSessionEndsWithSilence(t *testing.T) {
+	w := newWorld(t, withBackground, func(s *setup) { s.api.MCP.Idle = 20 * time.Millisecond })
+	id := w.hello()
+	res, lines := w.mcpStream(id)
+	w.is.Equal(http.StatusOK, res.StatusCode)
+	w.is.NotEmpty(<-lines)
+	// While its stream is open it is not silent.
+	for begun := time.Now(); time.Since(begun) < 60*time.Millisecond; {
+		w.is.Equal(http.StatusOK, w.status(id, ping))
+	}
+	w.server.CloseClientConnections()
+	rest(lines)
+	w.eventually(func() bool { return w.status(w.hello(), ping) == http.StatusOK && w.status(id, ping) == http.StatusNotFound }, "gone")
+}
+
+func TestMCPStreamEndsWithToken(t *testing.T) {
+	w := newWorld(t, withBackground)
+	id := w.hello()
+	w.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead}, 1500*time.Millisecond)
+	_, lines := w.mcpStream(id)
+	w.is.Contains(rest(lines), sse.ByeTokenExpired)
+}
+
+func TestMCPSessionEndsWithItsAgent(t *testing.T) {
+	w := newWorld(t, withBackground)
+	w.start(registrytest.Script{Cancel: func(work *registrytest.Work, _ string) error { go work.Complete("exit code: 0"); return nil }})
+	id := w.hello()
+	_, lines := w.mcpStream(id)
+	w.is.NotEmpty(<-lines)
+	w.call(http.MethodDelete, "/agents/default", "").ok(http.StatusNoContent)
+	rest(lines)
+	w.is.Equal(http.StatusNotFound, w.status(id, ping))
+}
+
+func TestMCPStreamsHaveTheSessionsPlaces(t *testing.T) {
+	w := newWorld(t, withBackground, func(s *setup) { s.sse.MaxStreamsPerSession = 1 })
+	first, second := w.hello(), w.hello()
+	_, lines := w.mcpStream(first)
+	w.is.NotEmpty(<-lines)
+	res, refused := w.mcpStream(second)
+	w.is.Equal(http.StatusTooManyRequests, res.StatusCode)
+	w.is.Contains(rest(refused), "AFOOT_MAX_STREAMS_PER_SESSION")
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	w.is.NoError(w.hub.Close(ctx, sse.ByeShutdown))
+	w.is.Contains(rest(lines), sse.ByeShutdown)
+}
+
+// TestMCPMissedUpdate: whoever had no stream when the task ended hears of it on the
+// next one.
+func TestMCPMissedUpdate(t *testing.T) {
+	w := newWorld(t, withBackground)
+	work := w.start(registrytest.Script{})
+	id := w.hello()
+	w.is.Equal(http.StatusOK, w.status(id, `{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"afoot://tasks/bash-1/log"}}`))
+	work.Complete("exit code: 0")
+	w.eventually(func() bool { return w.snapshot("bash-1").Status.Terminal() }, "ended")
+	_, lines := w.mcpStream(id)
+	for line := range lines {
+		if strings.Contains(line, "notifications/resources/updated") {
+			w.is.Contains(line, "afoot://tasks/bash-1/log")
+			return
+		}
+	}
+	w.is.Fail("no update")
+}
+
+// TestMCPBatch: an answer to several calls is delivered as a whole.
+func TestMCPBatch(t *testing.T) {
+	w := newWorld(t, withBackground)
+	id := w.hello()
+	w.ended("one")
+	w.ended("two")
+	res, err := w.post(context.Background(), fmt.Sprintf("[%s,%s]", toolCall(2, "task_output", `{"task_id":"bash-1"}`), toolCall(3, "task_output", `{"task_id":"bash-2"}`)),
+		"Mcp-Session-Id", id, "Mcp-Protocol-Version", "2025-03-26")
+	w.is.NoError(err)
+	defer res.Body.Close()
+	var answers []struct{ Id int }
+	w.is.NoError(json.NewDecoder(res.Body).Decode(&answers))
+	w.is.Len(answers, 2)
+	w.eventually(func() bool { return w.snapshot("bash-1").Reported && w.snapshot("bash-2").Reported }, "both reported")
+}
