@@ -218,7 +218,7 @@ func TestForegroundEndsWithItsCaller(t *testing.T) {
 	for _, more := range []string{"", `,"yield_ms":60000`} {
 		w := newWorld(t)
 		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
+		t.Cleanup(cancel)
 		r := w.request(ctx, http.MethodPost, "/tools/bash", w.bash(registrytest.Script{}, more))
 		done := make(chan error, 1)
 		go func() {
@@ -282,9 +282,9 @@ func TestLeavingForeground(t *testing.T) {
 		w := newWorld(t)
 		a, err := api.New(api.Config{Service: w.service, Authority: w.authority, Hub: w.hub, Tools: tools.Config{Background: true}})
 		w.is.NoError(err)
-		defer a.Close()
+		t.Cleanup(a.Close)
 		server := httptest.NewServer(a.Handler())
-		defer server.Close()
+		t.Cleanup(server.Close)
 		other := *w
 		other.server = server
 		done := make(chan toolAnswer, 1)

@@ -113,7 +113,7 @@ func (s *Set) tool(name string) (tool func(context.Context, Call) (*Answer, erro
 
 // answer calls a tool and words what went wrong.
 func (s *Set) answer(ctx context.Context, call Call, tool func(context.Context, Call) (*Answer, error)) (*Answer, error) {
-	if ctx.Err() != nil {
+	if closed(ctx.Done()) {
 		return failure("The call was cancelled before it began: nothing was started, read or stopped."), nil
 	}
 	answer, err := tool(ctx, call)

@@ -92,7 +92,7 @@ func define(background bool) ([]Definition, error) {
 // schemas makes the schemas of a tool from the types of its arguments and its value.
 func schemas[In, Out any](d *Definition) error {
 	opts := &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[millis]():               {Type: "integer", Minimum: jsonschema.Ptr(1.0)},
+		reflect.TypeFor[millis]():               {Type: "integer", Minimum: new(1.0)},
 		reflect.TypeFor[json.RawMessage]():      {Type: "object"},
 		reflect.TypeFor[registry.Status]():      words(registry.StatusRunning, registry.StatusStopping, registry.StatusCompleted, registry.StatusKilled, registry.StatusFailed),
 		reflect.TypeFor[registry.KillOutcome](): words(registry.KillRequested, registry.KillAlreadyFinished),

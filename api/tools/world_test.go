@@ -170,12 +170,12 @@ type going struct {
 	err    error
 }
 
-func (w *world) begin(name, arguments string, change ...func(*tools.Call)) *going {
+func (w *world) begin(name, arguments string) *going {
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &going{w: w, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(g.done)
-		g.answer, g.err = w.do(ctx, name, arguments, change...)
+		g.answer, g.err = w.do(ctx, name, arguments)
 	}()
 	synctest.Wait()
 	return g
@@ -200,7 +200,7 @@ func (g *going) wait() *tools.Answer {
 }
 
 // pass lets time pass.
-func pass(d time.Duration) { time.Sleep(d) }
+func pass(d time.Duration) { <-time.After(d) }
 
 // fits holds an answer against the tool's published output schema.
 func (w *world) fits(name string, answer *tools.Answer) {
