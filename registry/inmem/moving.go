@@ -251,6 +251,10 @@ func (s *Service) goOnLocked(r *record) {
 	l := r.launch
 	l.rec, l.asking = r, l.outcome != nil
 	s.insertLocked(r)
+	if r.snap.Foreground { // no call outlives an exec: nobody else would be told of the end
+		r.snap.Foreground = false
+		s.keepLocked(r)
+	}
 }
 
 // arrive settles what has ended since it was adopted, and goes on with disposals.

@@ -20,8 +20,8 @@ func keptForegroundCases() []durableCase {
 		{name: "the daemon's end lets go of it, so that its owner is told after the next start", options: bound, run: shutdownForeground},
 		{name: "the daemon's end lets go of what its caller waits for", options: bound, run: shutdownForegroundWaited},
 		{name: "work that does not end in time is let go of too", options: bound, run: shutdownForegroundForced},
-		{name: "a hand-over leaves it in the foreground, and it can be promoted", run: moveForeground},
-		{name: "a hand-over leaves it in the foreground, and its end is silent", run: moveForegroundEnds},
+		{name: "the next image lets go of it: no call outlives a hand-over", run: moveForeground},
+		{name: "an end in the moment of a hand-over is told", run: moveForegroundEnds},
 		{name: "a wait that a hand-over ends promotes, and the next image tells of the end", run: movePromotes},
 	}
 }
@@ -166,13 +166,11 @@ func moveForeground(w *durableWorld) {
 	work.Output.Append("abc")
 	was := w.get(work)
 	w = w.exec()
+	was.Foreground = false
 	w.is.Equal(was, w.get(work))
-	d := w.letGo(work)
-	w.is.Equal("abc", d.Text)
-	w.is.NoError(d.Confirm())
-	w.whole(work, registry.ChangePromoted)
-	w = w.exec()
-	work.Complete("")
+	w.is.Equal("abc", w.take(w.of(work)).Text)
+	w = w.die(0)
+	w.is.False(w.get(work).Foreground)
 	w.whole(work, registry.ChangeSettled, notice)
 }
 
@@ -186,10 +184,9 @@ func moveForegroundEnds(w *durableWorld) {
 	work.Complete("")
 	w.settled()
 	for _, work := range []*Work{work, atOnce} {
-		w.pass(time.Hour)
-		w.whole(work, registry.ChangeSettled)
-		w.is.True(w.get(work).Foreground)
-		w.is.True(w.get(work).Reported)
+		w.whole(work, registry.ChangeSettled, notice)
+		w.is.False(w.get(work).Foreground)
+		w.is.False(w.get(work).Reported)
 	}
 }
 
