@@ -22,6 +22,8 @@ type route struct {
 	scopes auth.Scopes
 	// acting holds the lease of the acting agent until the answer ended.
 	acting bool
+	// looksFirst says that the handler itself tells the webhooks of the call.
+	looksFirst bool
 }
 
 // open is for calls that need no token.
@@ -38,6 +40,12 @@ func acting(scopes auth.Scopes, h handler) *route {
 // streaming marks a route whose answer may go on.
 func streaming(t *route) *route {
 	t.streams = true
+	return t
+}
+
+// lookingFirst marks a route that shows how things stood before the call.
+func lookingFirst(t *route) *route {
+	t.looksFirst = true
 	return t
 }
 
@@ -74,10 +82,14 @@ func (c *call) act(r *http.Request) (release func(), err error) {
 	if err := c.chooseAgent(r); err != nil {
 		return nil, err
 	}
-	if c.caller.Agent == "" {
-		return func() {}, nil
+	release = func() {}
+	if c.caller.Agent != "" {
+		if release, err = c.api.service.Act(r.Context(), c.caller); err != nil {
+			return nil, err
+		}
 	}
-	return c.api.service.Act(r.Context(), c.caller)
+	c.called()
+	return release, nil
 }
 
 // chooseAgent finds the acting agent: the token's, which pins it, or the header's.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"afoot/api/wire"
+	"afoot/registry"
 )
 
 // openAgent answers POST /agents.
@@ -44,7 +45,11 @@ func (a *API) disposeAgent(c *call, r *http.Request) error {
 	if q := queryOf(r); q.err != nil {
 		return q.err
 	}
-	if err := a.service.DisposeAgent(r.Context(), c.caller, c.target); err != nil {
+	dispose := func() error { return a.service.DisposeAgent(r.Context(), c.caller, c.target) }
+	if c.target == registry.DefaultAgent && c.caller.Session != "" {
+		dispose = func() error { return a.disposeDefault(r.Context(), c.caller) }
+	}
+	if err := dispose(); err != nil {
 		return err
 	}
 	c.WriteHeader(http.StatusNoContent)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 
 	"afoot/api/mcp"
 	"afoot/api/tools"
+	"afoot/api/webhook"
 	"afoot/auth"
 	"afoot/registry"
 	"afoot/sse"
@@ -27,6 +29,8 @@ type Config struct {
 	Service   registry.Service
 	Authority *auth.Authority
 	Hub       *sse.Hub
+	// Webhooks posts notices; the caller resumes and closes it. Nil has none.
+	Webhooks *webhook.Poster
 	// Doors guard Host and Origin. The zero Doors let loopback names in, and no
 	// origin but the server's own.
 	Doors auth.Doors
@@ -70,6 +74,7 @@ type API struct {
 	service      registry.Service
 	authority    *auth.Authority
 	hub          *sse.Hub
+	hooks        *webhook.Poster
 	page         http.Handler
 	version      VersionInfo
 	log          *slog.Logger
@@ -100,6 +105,7 @@ func New(cfg Config) (*API, error) {
 		service:      cfg.Service,
 		authority:    cfg.Authority,
 		hub:          cfg.Hub,
+		hooks:        cfg.Webhooks,
 		page:         cfg.Page,
 		version:      cfg.Version,
 		log:          cfg.Logger,
@@ -124,6 +130,11 @@ func New(cfg Config) (*API, error) {
 		return nil, fmt.Errorf("api: the default wait (%v) must be at least 1ms and at most the maximum (%v)", a.waitDefault, a.waitMax)
 	}
 	var err error
+	if a.hooks == nil { // one that posts nowhere
+		if a.hooks, err = webhook.Open(context.Background(), webhook.Config{}); err != nil {
+			return nil, fmt.Errorf("api: %w", err)
+		}
+	}
 	if a.metrics, err = newMetrics(cfg.Metrics, cfg.Counts, a.hub.Streams); err != nil {
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}

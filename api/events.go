@@ -31,8 +31,8 @@ func (a *API) streamEvents(c *call, r *http.Request) error {
 
 // subscription reads what to stream, and holds the lease of the agent that it is for.
 func (a *API) subscription(c *call, r *http.Request) (sub *sse.Subscription, release func(), err error) {
-	q := queryOf(r, "agent", "observe")
-	agent, observe := q.text("agent"), q.flag("observe")
+	q := queryOf(r, "agent", "observe", "format")
+	agent, observe, format := q.text("agent"), q.flag("observe"), q.choice("format", formatOpenAI, formatAnthropic)
 	if q.err != nil {
 		return nil, nil, q.err
 	}
@@ -44,6 +44,7 @@ func (a *API) subscription(c *call, r *http.Request) (sub *sse.Subscription, rel
 		Observe:     observe,
 		LastEventID: r.Header.Get("Last-Event-ID"),
 		Gone:        func() bool { return gone(r.Context()) },
+		Shape:       withMessage(format),
 		Until:       c.principal.ExpiresAt,
 	}, release, err
 }

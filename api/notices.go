@@ -13,18 +13,20 @@ import (
 // done hands an end that is due to the stream of the session that started the task.
 func (a *API) done(n registry.Notice) {
 	s := n.Snapshot
+	data := encode(wireTaskDone(s))
 	a.hub.Append(s.Owner.Session, sse.Notice{
 		Key:   string(s.ID),
 		Owner: ownerName(s.Owner),
 		Agent: s.Owner.Agent,
 		Event: "task.done",
-		Data:  encode(wireTaskDone(s)),
+		Data:  data,
 	})
+	a.postDone(s, data) // behind the streams: who adds a webhook asks them
 }
 
-// Reconcile takes back what the streams have kept of ends that are reported, or
-// whose owner is gone: the daemon may have died when the records knew that and the
-// streams did not. It is called once, when the service has loaded its records and
+// Reconcile takes back what the streams and the webhooks have kept of ends that are reported, or
+// whose owner is gone: the daemon may have died when the records knew that and
+// they did not. It is called once, when the service has loaded its records and
 // before the first request.
 func (a *API) Reconcile(ctx context.Context) error {
 	type owner struct{ session, agent string }
@@ -59,7 +61,7 @@ func (a *API) Reconcile(ctx context.Context) error {
 			a.hub.DropOwner(n.Session, n.Owner)
 		}
 	}
-	return nil
+	return a.reconcileHooks(ctx)
 }
 
 // changed keeps the streams true to the records, and tells them that a look is
@@ -82,6 +84,7 @@ func (a *API) changed(ch registry.Change) {
 		a.evicted(s)
 	case registry.ChangeRegistered, registry.ChangePromoted, registry.ChangeStopping:
 	}
+	a.postChange(ch)
 	a.watchers.wake(s.ID)
 	switch {
 	case !ch.Type.Visible():

@@ -53,6 +53,10 @@ func (a *API) routes() http.Handler {
 	remove("/mcp", acting(auth.TasksRead, a.serveMCP))
 	on(http.MethodGet, "/mcp", streaming(acting(auth.TasksRead, a.serveMCP)))
 
+	post("/webhooks", acting(auth.TasksWrite, a.addWebhook))
+	look("/webhooks", lookingFirst(acting(auth.TasksRead, a.listWebhooks)))
+	remove("/webhooks/{id}", acting(auth.TasksWrite, a.removeWebhook))
+
 	post("/auth/code", authorized(0, a.makeCode))
 	post("/auth/exchange", open(a.exchangeCode))
 	post("/auth/renew", authorized(0, a.renewToken))

@@ -30,6 +30,9 @@ func (c *stream) step() {
 	c.session.mu.Lock()
 	event := c.dueLocked(time.Now())
 	c.session.mu.Unlock()
+	if event != nil && len(event.ID) > 0 && c.sub.Shape != nil {
+		event.Data = c.sub.Shape(event.Data)
+	}
 	if event != nil && !c.hub.fanout.TryPublish(c.id, event) {
 		c.cancel() // the package's stream is gone, or broke its promise
 	}

@@ -27,6 +27,9 @@ type Subscription struct {
 	// Gone, when not nil, is asked after a write that succeeded: whether the system
 	// knows all the same that the client did not take it.
 	Gone func() bool
+	// Shape, when not nil, gives what the stream carries as the data of a notice, which
+	// it must not change. It is called for each notice, must not block, and is not empty.
+	Shape func(data []byte) []byte
 	// Until, when not zero, is when the stream's right to exist ends.
 	Until time.Time
 }

@@ -1,6 +1,9 @@
 package webhook
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // Notice is what is to be posted. The poster keeps Body: it must not be changed.
 type Notice struct {
@@ -150,4 +153,14 @@ func (p *Poster) Pending() (n int) {
 		}
 	}
 	return n
+}
+
+// Sync blocks until all that was changed so far is kept, or says why it can't be.
+func (p *Poster) Sync(ctx context.Context) error { return p.journal.Sync(ctx) }
+
+// MaxPerOwner is how many webhooks an owner may have.
+func (p *Poster) MaxPerOwner() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.limits.MaxPerOwner
 }
