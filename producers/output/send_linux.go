@@ -19,21 +19,30 @@ func (r *Reader) SendTo(socket syscall.RawConn, offset, limit int64) (int64, err
 	if !r.log.hasEnded() {
 		return r.copyTo(socket, offset, limit)
 	}
+	at, length, err := r.stretch(offset, limit)
+	if err != nil {
+		return 0, err
+	}
+	// Without the lock: a socket may take nothing for long, and of a log that has ended
+	// no byte moves any more.
+	return r.sendFile(socket, at, length)
+}
+
+// stretch gives where bytes from offset on lie in the file, at most limit.
+func (r *Reader) stretch(offset, limit int64) (at, length int64, err error) {
 	r.log.keep.RLock()
 	defer r.log.keep.RUnlock()
 	first, end, _ := r.log.bounds()
 	switch {
 	case offset < first:
-		return 0, ErrDropped
+		return 0, 0, ErrDropped
 	case offset >= end:
-		return 0, io.EOF
+		return 0, 0, io.EOF
 	case r.which != r.log.place.file:
-		return 0, ErrDamaged
+		return 0, 0, ErrDamaged
 	}
-	for at, length := range r.log.place.pieces(offset, min(limit, end-offset)) {
-		return r.sendFile(socket, at, length)
-	}
-	return 0, nil
+	at = r.log.place.at(offset)
+	return at, min(limit, end-offset, r.log.place.ring-at), nil
 }
 
 func (r *Reader) sendFile(socket syscall.RawConn, at, length int64) (sent int64, err error) {
@@ -46,7 +55,7 @@ func (r *Reader) sendFile(socket syscall.RawConn, at, length int64) (sent int64,
 	switch {
 	case waitErr != nil:
 		return sent, waitErr
-	case err == nil && sent == 0:
+	case err == nil && sent == 0 && length > 0:
 		return 0, damaged(io.EOF)
 	}
 	return sent, err

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // TestSendTo sends logs that grow and that have ended, as they lie in the file and
@@ -34,14 +37,8 @@ func TestSendTo(t *testing.T) {
 			require.Equal(t, c.plain, reader.File() != nil)
 			first, next, _ := reader.Bounds()
 
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			defer func() { require.NoError(t, listener.Close()) }()
-			client, err := net.Dial("tcp", listener.Addr().String())
-			require.NoError(t, err)
-			conn, err := listener.Accept()
-			require.NoError(t, err)
-			socket, err := conn.(*net.TCPConn).SyscallConn()
+			conn, client := connect(t)
+			socket, err := conn.SyscallConn()
 			require.NoError(t, err)
 			got := make(chan []byte, 1)
 			go func() {
@@ -60,7 +57,7 @@ func TestSendTo(t *testing.T) {
 				_, err = reader.SendTo(socket, first-1, 1)
 				require.ErrorIs(t, err, ErrDropped)
 			}
-			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+			require.NoError(t, conn.CloseWrite())
 			require.Equal(t, string(data[first:next]), string(<-got))
 			require.NoError(t, client.Close())
 			require.NoError(t, conn.SetWriteDeadline(time.Now().Add(10*time.Millisecond)))
@@ -71,4 +68,88 @@ func TestSendTo(t *testing.T) {
 			require.NoError(t, conn.Close())
 		})
 	}
+}
+
+// connect gives both ends of a connection. The first is the test's to close.
+func connect(t *testing.T) (conn *net.TCPConn, client net.Conn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
+	client, err = net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	accepted, err := listener.Accept()
+	require.NoError(t, err)
+	return accepted.(*net.TCPConn), client
+}
+
+// A socket that takes nothing holds its own reader, and nobody else who reads the log.
+func TestSendToAFullSocketHoldsNobody(t *testing.T) {
+	log := newLog(t, newStore(t, 1<<20))
+	data := numbered(10_000)
+	feed(t, log, data)
+	log.End()
+	reader, err := log.Open()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, reader.Close()) }()
+	conn, _ := connect(t)
+	socket, err := conn.SyscallConn()
+	require.NoError(t, err)
+	fill(t, socket)
+	stalled := make(chan error, 1)
+	waits := &waiting{RawConn: socket, full: make(chan struct{})}
+	go func() {
+		_, err := reader.SendTo(waits, 0, int64(len(data)))
+		stalled <- err
+	}()
+	<-waits.full
+
+	read := make(chan error, 1)
+	go func() {
+		other, err := log.Open()
+		if err == nil {
+			err = other.Close()
+		}
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		require.NoError(t, err)
+	case <-time.After(5 * time.Second):
+		t.Error("another reader waits for the socket")
+	}
+	require.NoError(t, conn.Close())
+	require.Error(t, <-stalled)
+}
+
+// fill writes until the socket takes no more.
+func fill(t *testing.T, socket syscall.RawConn) {
+	t.Helper()
+	junk := make([]byte, 1<<20)
+	require.NoError(t, socket.Write(func(fd uintptr) bool {
+		for {
+			if _, err := unix.Write(int(fd), junk); err != nil {
+				require.ErrorIs(t, err, unix.EAGAIN)
+				return true
+			}
+		}
+	}))
+}
+
+// waiting tells when its socket has refused for the first time.
+type waiting struct {
+	syscall.RawConn
+	full chan struct{}
+	once sync.Once
+}
+
+func (w *waiting) Write(try func(fd uintptr) bool) error {
+	return w.RawConn.Write(func(fd uintptr) bool {
+		done := try(fd)
+		if !done {
+			w.once.Do(func() { close(w.full) })
+		}
+		return done
+	})
 }
