@@ -57,7 +57,7 @@ type Config struct {
 	BashBackground      bool          `split_words:"true" default:"true" desc:"whether the tool bash may start background tasks (run_in_background, yield_ms)"`
 	BashTimeout         time.Duration `split_words:"true" default:"2m" desc:"how long a foreground command of the tool bash may take that names no time"`
 	BashTimeoutMax      time.Duration `split_words:"true" default:"10m" desc:"the longest time for a foreground command of the tool bash; longer ones are cut to it"`
-	WebhookHosts        []string      `split_words:"true" desc:"hosts that notices may be posted to, host or host:port, separated by commas; private and loopback addresses only if named here as addresses or by a name listed here. Default: none"`
+	WebhookHosts        []string      `split_words:"true" desc:"hosts that notices may be posted to, separated by commas: host, host:port, or a range such as 10.0.0.0/8. A name may lead to a private or loopback address only if that is listed too; localhost may lead to loopback. Default: none"`
 	WebhookTimeout      time.Duration `split_words:"true" default:"10s" desc:"how long one post to a webhook may take"`
 	WakeBudget          Count         `split_words:"true" default:"3" desc:"notices posted to the webhooks of an agent in a row without a call of that agent in between"`
 	MaxWebhooksPerAgent Count         `split_words:"true" default:"8" desc:"webhooks that one agent may have"`
@@ -100,7 +100,7 @@ func loadConfig() (*Config, error) {
 		}
 		return nil, err
 	}
-	cfg.Hosts, cfg.Origins = trimmed(cfg.Hosts), trimmed(cfg.Origins)
+	cfg.Hosts, cfg.Origins, cfg.WebhookHosts = trimmed(cfg.Hosts), trimmed(cfg.Origins), trimmed(cfg.WebhookHosts)
 	if err := cfg.resolvePaths(); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"afoot/api/webhook"
 )
 
 // check refuses values that contradict themselves or each other.
@@ -18,6 +20,9 @@ func (c *Config) check() error {
 		{"WAIT_MAX", c.WaitMax},
 		{"KILL_GRACE", c.KillGrace},
 		{"RETAIN_AGE", c.RetainAge},
+		{"BASH_TIMEOUT", c.BashTimeout},
+		{"BASH_TIMEOUT_MAX", c.BashTimeoutMax},
+		{"WEBHOOK_TIMEOUT", c.WebhookTimeout},
 		{"HEARTBEAT", c.Heartbeat},
 		{"WRITE_TIMEOUT", c.WriteTimeout},
 	} {
@@ -28,11 +33,17 @@ func (c *Config) check() error {
 	if c.WaitDefault > c.WaitMax {
 		errs = append(errs, fmt.Errorf("%[1]s_WAIT_DEFAULT=%[2]s is above %[1]s_WAIT_MAX=%[3]s", envPrefix, c.WaitDefault, c.WaitMax))
 	}
+	if c.BashTimeout > c.BashTimeoutMax {
+		errs = append(errs, fmt.Errorf("%[1]s_BASH_TIMEOUT=%[2]s is above %[1]s_BASH_TIMEOUT_MAX=%[3]s", envPrefix, c.BashTimeout, c.BashTimeoutMax))
+	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		errs = append(errs, fmt.Errorf("%[1]s_TLS_CERT and %[1]s_TLS_KEY go together: one of them is not set", envPrefix))
 	}
 	if c.JWKS != "" && (c.JWTIssuer == "" || c.JWTAudience == "") {
 		errs = append(errs, fmt.Errorf("%[1]s_JWKS needs %[1]s_JWT_ISSUER and %[1]s_JWT_AUDIENCE", envPrefix))
+	}
+	if err := webhook.CheckHosts(c.WebhookHosts); err != nil {
+		errs = append(errs, fmt.Errorf("%s_WEBHOOK_HOSTS: %w", envPrefix, err))
 	}
 	return errors.Join(errs...)
 }

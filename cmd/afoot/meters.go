@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"afoot/api/webhook"
 )
 
 // meters are the numbers of the rooms below the API, for /metrics beside its own.
@@ -12,10 +14,11 @@ type meters struct {
 	commits prometheus.Histogram
 	rows    prometheus.Counter
 	failed  prometheus.Counter
+	posts   *prometheus.CounterVec
 }
 
 func newMeters() *meters {
-	return &meters{
+	m := &meters{
 		Registry: prometheus.NewRegistry(),
 		commits: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "afoot_journal_commit_seconds", Help: "Time that transactions of the journal took.",
@@ -27,8 +30,18 @@ func newMeters() *meters {
 		failed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "afoot_journal_failed_commits_total", Help: "Transactions of the journal that were tried and failed.",
 		}),
+		posts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "afoot_webhook_posts_total", Help: "Posts of notices to webhooks, repeated ones too, by outcome.",
+		}, []string{"outcome"}),
 	}
+	for _, outcome := range webhook.Outcomes() {
+		m.posts.WithLabelValues(string(outcome)) // so that it is there before the first
+	}
+	return m
 }
+
+// posted hears of each post to a webhook.
+func (m *meters) posted(outcome webhook.Outcome) { m.posts.WithLabelValues(string(outcome)).Inc() }
 
 // committed hears of each transaction, from the journal's own goroutine.
 func (m *meters) committed(took time.Duration, rows int, err error) {
@@ -46,6 +59,8 @@ func (h *house) meter() error {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
 	all := []prometheus.Collector{
+		h.meters.posts,
+		gauge("afoot_webhook_pending", "Notices that are still to be posted, counted per webhook.", func() float64 { return float64(h.hooks.Pending()) }),
 		gauge("afoot_leftover_tasks", "Ended tasks of which processes still live.", func() float64 { return float64(h.bash.Haunted()) }),
 		gauge("afoot_output_kept_bytes", "Output that is kept, of all tasks.", func() float64 { return float64(h.store.Total()) }),
 	}

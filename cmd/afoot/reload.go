@@ -20,6 +20,7 @@ const checkPatience = 30 * time.Second
 func liveVariables() []string {
 	return []string{
 		"MAX_TASKS_PER_OWNER", "MAX_TASKS", "MAX_AGENTS_PER_SESSION", "MAX_STREAMS_PER_SESSION",
+		"WEBHOOK_HOSTS", "WEBHOOK_TIMEOUT", "WAKE_BUDGET", "MAX_WEBHOOKS_PER_AGENT",
 		"KILL_GRACE", "RETAIN_COUNT", "RETAIN_AGE", "LOG_LEVEL", "JWKS",
 	}
 }
@@ -103,6 +104,8 @@ func merged(was, next *Config) *Config {
 	c.MaxTasksPerOwner, c.MaxTasks = next.MaxTasksPerOwner, next.MaxTasks
 	c.MaxAgentsPerSession, c.MaxStreamsPerSession = next.MaxAgentsPerSession, next.MaxStreamsPerSession
 	c.KillGrace, c.RetainCount, c.RetainAge = next.KillGrace, next.RetainCount, next.RetainAge
+	c.WebhookHosts, c.WebhookTimeout = next.WebhookHosts, next.WebhookTimeout
+	c.WakeBudget, c.MaxWebhooksPerAgent = next.WakeBudget, next.MaxWebhooksPerAgent
 	c.LogLevel, c.JWKS = next.LogLevel, next.JWKS
 	return &c
 }
@@ -123,6 +126,9 @@ func (c *Config) limits() inmem.Limits {
 func (h *house) take(next *Config) {
 	h.service.SetLimits(next.limits())
 	h.hub.SetMaxStreamsPerSession(int(next.MaxStreamsPerSession))
+	if err := h.hooks.SetLimits(next.hookLimits()); err != nil { // the configuration was checked
+		h.log.Error("webhooks go on as they were", "error", err.Error())
+	}
 	h.bash.SetGrace(next.KillGrace)
 	h.level.Set(next.LogLevel)
 }

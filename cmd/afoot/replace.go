@@ -106,6 +106,8 @@ func (d *daemon) leave(ctx context.Context, to *luggage, back *undo) error {
 	if to.Sink, err = h.sink.HandOver(); err != nil {
 		return fmt.Errorf("hand over the output of leftovers: %w", err)
 	}
+	back.add(h.hooks.Resume)
+	h.pauseWebhooks(ctx)
 	if err := h.journal.HandOver(ctx); err != nil {
 		return err
 	}

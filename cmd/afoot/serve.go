@@ -193,6 +193,7 @@ func (d *daemon) run(ctx context.Context, ready func() error) error {
 	if err == nil {
 		d.supervisor.ready(d.status())
 		d.house.from.arrived(d.log)
+		d.house.hooks.Resume()
 		err = d.attend(ctx)
 	}
 	close(d.left)

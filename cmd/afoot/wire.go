@@ -15,6 +15,7 @@ import (
 
 	"afoot/api"
 	"afoot/api/tools"
+	"afoot/api/webhook"
 	"afoot/auth"
 	"afoot/producers/bash"
 	"afoot/producers/output"
@@ -50,6 +51,7 @@ type house struct {
 	journal   *journal.Journal // nil in memory
 	authority *auth.Authority
 	hub       *sse.Hub
+	hooks     *webhook.Poster
 	store     *output.Store
 	sink      *output.Sink
 	bash      *bash.Producer
@@ -87,6 +89,9 @@ func buildHouse(ctx context.Context, cfg *Config, at *state, from *luggage, log 
 	if err := h.openJournal(ctx); err != nil {
 		return h, err
 	}
+	if err := h.openWebhooks(ctx); err != nil {
+		return h, err
+	}
 	if err := h.openProducers(cfg, log); err != nil {
 		return h, err
 	}
@@ -115,6 +120,7 @@ func buildHouse(ctx context.Context, cfg *Config, at *state, from *luggage, log 
 		Service:      h.service,
 		Authority:    h.authority,
 		Hub:          h.hub,
+		Webhooks:     h.hooks,
 		Doors:        auth.Doors{Hosts: cfg.Hosts, Origins: cfg.Origins},
 		Page:         web.Handler(),
 		Version:      api.VersionInfo{Version: version.Version, Commit: version.Commit, Date: version.Date, Go: version.Go, Net: h.net},
@@ -272,6 +278,9 @@ func (h *house) ready() error {
 // may take patience more.
 func (h *house) quiet(ctx context.Context, patience time.Duration) error {
 	h.leaving.Store(true)
+	posts := make(chan struct{})
+	go func() { defer close(posts); h.closeWebhooks() }()
+	defer func() { <-posts }()
 	err := h.hub.Close(ctx, sse.ByeShutdown)
 	// Who can't be stopped is given up by the registry, and then soon by the producer.
 	bound, giveUp := context.WithCancel(ctx)
@@ -295,6 +304,7 @@ func (h *house) close() error {
 	if h.api != nil {
 		h.api.Close()
 	}
+	h.closeWebhooks()
 	if h.sink != nil {
 		errs = append(errs, h.sink.Close())
 	}
