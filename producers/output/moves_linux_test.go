@@ -97,3 +97,29 @@ func TestASinkIsTakenBack(t *testing.T) {
 	require.NoError(t, sink.Close(), "also one that is handed over")
 	require.NoError(t, sink.Close())
 }
+
+// TestASinkIsClosedWhileItIsHandedOver comes while the goroutine, which rests after much
+// output, has not stopped yet.
+func TestASinkIsClosedWhileItIsHandedOver(t *testing.T) {
+	sink, err := NewSink()
+	require.NoError(t, err)
+	r, w := newPipe(t)
+	require.NoError(t, sink.Take(r))
+	buf := make([]byte, 1<<20)
+	_, err = w.Write(buf) // more than a pipe holds
+	require.NoError(t, err)
+	handed := make(chan error, 1)
+	go func() {
+		_, err := sink.HandOver()
+		handed <- err
+	}()
+	require.Eventually(t, func() bool {
+		sink.mu.Lock()
+		defer sink.mu.Unlock()
+		return sink.parked != nil
+	}, 5*time.Second, 10*time.Microsecond)
+	require.NoError(t, sink.Close())
+	require.ErrorIs(t, <-handed, os.ErrClosed)
+	sink.TakeBack()
+	require.NoError(t, sink.Close())
+}

@@ -34,8 +34,9 @@ type Sink struct {
 	pipes  map[int]struct{}
 	closed bool
 	// parked is closed when the goroutine has stopped for a hand-over; nil if it was
-	// not asked to.
-	parked chan struct{}
+	// not asked to. Resting says that it has, and left everything as it is.
+	parked  chan struct{}
+	resting bool
 }
 
 // NewSink starts the goroutine; [Sink.Close] ends it.
@@ -105,15 +106,15 @@ func (s *Sink) Len() int {
 func (s *Sink) Close() error {
 	s.mu.Lock()
 	first := !s.closed
-	handed := s.parked != nil
+	resting := s.resting
 	s.closed = true
 	s.mu.Unlock()
 	if first {
 		close(s.stop)
 		_ = s.poll.SetReadDeadline(time.Unix(1, 0))
 	}
-	if first && handed {
-		s.finish()
+	if first && resting {
+		s.finish() // else the goroutine does
 	}
 	<-s.done
 	return nil
@@ -182,7 +183,8 @@ func (s *Sink) empty(fd int) (hot bool) {
 func (s *Sink) leave() {
 	s.mu.Lock()
 	parked := s.parked
-	over := parked == nil || s.closed
+	s.resting = parked != nil && !s.closed
+	over := !s.resting
 	s.mu.Unlock()
 	if over {
 		s.finish()

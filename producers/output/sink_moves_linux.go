@@ -26,6 +26,9 @@ func (s *Sink) HandOver() (json.RawMessage, error) {
 	<-parked
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return nil, os.ErrClosed
+	}
 	pipes := make([]int, 0, len(s.pipes))
 	for fd := range s.pipes {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
@@ -46,7 +49,7 @@ func (s *Sink) TakeBack() {
 	for fd := range s.pipes {
 		unix.CloseOnExec(fd)
 	}
-	s.parked = nil
+	s.parked, s.resting = nil, false
 	_ = s.poll.SetReadDeadline(time.Time{})
 	go s.run()
 }
