@@ -100,7 +100,7 @@ func (r *reaper) run() {
 		case <-r.quit:
 			return
 		}
-		if _, quit := sleep(reaperPause, nil, r.quit); quit {
+		if sleep(reaperPause, r.quit) {
 			return
 		}
 		r.sweep()

@@ -44,7 +44,7 @@ func lockDead(ctx context.Context, dir string) (*os.File, error) {
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return lock, err
 		}
-		if sleep(shortestPause, nil, ctx.Done()); ctx.Err() != nil {
+		if sleep(shortestPause, ctx.Done()) {
 			return nil, fmt.Errorf("the control group %s is held by a live program", dir)
 		}
 	}
@@ -60,7 +60,7 @@ func endLocked(ctx context.Context, lock *os.File, dir string) (ended int, err e
 			_ = removeGroup(dir)
 			return len(met), nil
 		}
-		if sleep(pause, nil, ctx.Done()); ctx.Err() != nil {
+		if sleep(pause, ctx.Done()) {
 			return len(met), fmt.Errorf("%d processes in the control group %s don't end", left, dir)
 		}
 	}

@@ -62,7 +62,7 @@ func EndRemains(ctx context.Context, r Remains, list []Kin, died uint64) (ended 
 			quiet, pause = 0, min(2*pause, longestPause)
 			ended += e.kill(found)
 		}
-		if sleep(pause, nil, ctx.Done()); ctx.Err() != nil {
+		if sleep(pause, ctx.Done()) {
 			return ended, errors.Join(err, lookErr, fmt.Errorf("%d processes don't end: %w", len(found), ctx.Err()))
 		}
 	}

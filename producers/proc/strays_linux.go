@@ -40,7 +40,7 @@ func (l *lineage) tidyLocked() {
 
 func (l *lineage) tidy() {
 	for {
-		if _, quit := sleep(strayPause, nil, l.tidying.quit); quit || l.busy() {
+		if sleep(strayPause, l.tidying.quit) || l.busy() {
 			return
 		}
 		if !l.orphaned() {
@@ -90,7 +90,7 @@ func (l *lineage) close() {
 func (l *lineage) endStrays() {
 	g := &group{host: l.nets.host, handle: -1}
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		for begun := time.Now(); time.Since(begun) < strayGrace; sleep(longestPause, nil, nil) {
+		for begun := time.Now(); time.Since(begun) < strayGrace; sleep(longestPause, nil) {
 			strays := l.strays()
 			if len(strays) == 0 {
 				return

@@ -96,7 +96,7 @@ func (t *Tree) stop(hold <-chan struct{}, grace time.Duration, leaderExited <-ch
 			case unseen > 1 && e.Told != syscall.SIGKILL:
 				tell(syscall.SIGKILL, nil)
 			}
-			sleep(shortestPause, nil, nil)
+			sleep(shortestPause, nil)
 			continue
 		}
 		unseen = 0
@@ -138,12 +138,14 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// sleep waits, and reports which of the channels was closed meanwhile.
-func sleep(pause time.Duration, leaderExited, hurried <-chan struct{}) (exited, hurry bool) { //nolint:unparam // as wait
-	return wait(pause, leaderExited, hurried, nil)
+// sleep waits, and reports whether that was cut short.
+func sleep(pause time.Duration, cut <-chan struct{}) bool {
+	_, short := wait(pause, nil, cut, nil)
+	return short
 }
 
-// wait is sleep that is cut short by hold too.
+// wait waits until one of the channels is closed, and reports which; nothing is
+// reported of hold.
 func wait(pause time.Duration, leaderExited, hurried, hold <-chan struct{}) (exited, hurry bool) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -205,7 +207,7 @@ func (t *Tree) lingering(patience time.Duration) (found []Member, err error) {
 			}
 			found, left = nil, shortestPause
 		}
-		sleep(min(pause, left), nil, nil)
+		sleep(min(pause, left), nil)
 	}
 	return nil, nil
 }
@@ -219,7 +221,7 @@ func (t *Tree) look() ([]Member, error) {
 		if err == nil || time.Since(begun) > blindLook {
 			return members, err
 		}
-		sleep(longestPause, nil, nil)
+		sleep(longestPause, nil)
 	}
 }
 
