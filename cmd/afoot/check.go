@@ -19,10 +19,8 @@ func (a *app) check() error {
 	if err := (auth.Doors{Hosts: cfg.Hosts, Origins: cfg.Origins}).Validate(); err != nil {
 		return exitError{code: exitUsage, err: fmt.Errorf("%[1]s_HOSTS, %[1]s_ORIGINS: %[2]w", envPrefix, err)}
 	}
-	if path := cfg.secretFile(); path != "" {
-		if _, err := auth.LoadSecret(path); err != nil && (cfg.JWTSecretFile != "" || !errors.Is(err, fs.ErrNotExist)) {
-			return fmt.Errorf("keys: %w", err)
-		}
+	if err := cfg.checkKeys(); err != nil {
+		return fmt.Errorf("keys: %w", err)
 	}
 	if _, err := cfg.certificate(); err != nil {
 		return err
@@ -41,4 +39,19 @@ func (a *app) check() error {
 		return a.printJSON(v)
 	}
 	return a.println("afoot " + v.Version + " can serve with this configuration")
+}
+
+// checkKeys loads the keys as a start would, but for a secret that it would make.
+func (c *Config) checkKeys() error {
+	keys := auth.Config{SecretFile: c.secretFile(), JWKS: c.JWKS, Issuer: c.JWTIssuer, Audience: c.JWTAudience}
+	if c.JWTSecretFile == "" {
+		if _, err := auth.LoadSecret(keys.SecretFile); errors.Is(err, fs.ErrNotExist) {
+			keys.SecretFile, keys.Secret = "", auth.NewSecret()
+		}
+	}
+	authority, err := auth.New(keys)
+	if err != nil {
+		return err
+	}
+	return authority.Close()
 }

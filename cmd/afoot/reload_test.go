@@ -135,6 +135,32 @@ func TestCheckChangesNothing(t *testing.T) {
 		require.NotZero(t, code, env)
 		require.NotEmpty(t, stderr)
 	}
+	bad := newRig(t, "AFOOT_JWKS=/no/such", "AFOOT_JWT_ISSUER=i", "AFOOT_JWT_AUDIENCE=a")
+	_, stderr, code = bad.afoot("serve", "--check")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "JWKS")
+	require.NoDirExists(t, bad.state)
+}
+
+// What keeps a daemon from starting keeps it from being replaced: the tasks would end
+// with the one that is there.
+func TestReloadRefusesWhatCannotStart(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "afoot.env")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	r := newRig(t, "AFOOT_ENV_FILE="+file)
+	r.serve()
+	r.env = append(r.env, "AFOOT_ENV_FILE=")
+	for _, c := range []struct{ text, says string }{
+		{"AFOOT_JWKS=/no/such\nAFOOT_JWT_ISSUER=i\nAFOOT_JWT_AUDIENCE=a\n", "the JWKS file /no/such"},
+		{"AFOOT_BASH_TIMEOUT=11m\n", "AFOOT_BASH_TIMEOUT_MAX"},
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
+		_, stderr, code := r.afoot("reload")
+		require.Equal(t, exitFailed, code, c.text)
+		require.Contains(t, stderr, c.says)
+		require.Equal(t, "x\n", r.ok("run", "--", "echo x"))
+	}
 }
 
 func TestBackup(t *testing.T) {
