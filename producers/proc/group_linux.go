@@ -2,7 +2,6 @@ package proc
 
 import (
 	"errors"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -159,7 +158,7 @@ func (g *group) signal(sig syscall.Signal, members []Member) {
 }
 
 func (g *group) signalEach(member Member, sig syscall.Signal) {
-	if err := g.signalOne(member, sig); err != nil {
+	if err := member.signal(sig); err != nil {
 		g.warn(member.PID, err)
 	}
 }
@@ -172,9 +171,9 @@ func (g *group) warn(pid int, err error) {
 	}
 }
 
-// signalOne signals exactly that process, if it still lives.
-func (g *group) signalOne(member Member, sig syscall.Signal) error {
-	pidfd, err := unix.PidfdOpen(member.PID, 0)
+// signal signals exactly that process, if it still lives.
+func (m Member) signal(sig syscall.Signal) error {
+	pidfd, err := unix.PidfdOpen(m.PID, 0)
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
 		return nil
 	}
@@ -183,8 +182,7 @@ func (g *group) signalOne(member Member, sig syscall.Signal) error {
 	}
 	defer func() { _ = unix.Close(pidfd) }()
 	// The pidfd holds whoever has the number now; only then its start is looked at.
-	var buf [1024]byte
-	if s, ok := readStat(unix.AT_FDCWD, "/proc/"+strconv.Itoa(member.PID), buf[:]); !ok || s.start != member.start {
+	if s, ok := statOf(m.PID); !ok || s.start != m.start {
 		return nil
 	}
 	if err := unix.PidfdSendSignal(pidfd, sig, nil, 0); !errors.Is(err, unix.ESRCH) {

@@ -320,7 +320,7 @@ func TestStrangersAreNotSignalled(t *testing.T) {
 	requireEndOf(t, stranger.Pid())
 	reused([]Member{{PID: child, start: 1}}).Stop(0)
 	require.True(t, alive(child), "the number is known, its start is not")
-	require.NoError(t, (&group{host: host, handle: -1}).signalOne(Member{PID: child, start: 1}, syscall.SIGKILL))
+	require.NoError(t, Member{PID: child, start: 1}.signal(syscall.SIGKILL))
 	require.True(t, alive(child))
 	endByPid(t, child)
 }

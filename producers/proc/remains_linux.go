@@ -92,7 +92,7 @@ type ending struct {
 	known map[int]uint64
 	// ours are the sessions of theirs, in the newest look.
 	ours map[int]bool
-	// killed counts by whom.
+	// killed are those who were met and counted.
 	killed map[Kin]struct{}
 }
 
@@ -233,11 +233,9 @@ func (e *ending) kill(found []stat) (fresh int) {
 	if e.killed == nil {
 		e.killed = make(map[Kin]struct{})
 	}
-	g := &group{}
 	groups := make(map[int]struct{})
 	for _, s := range found {
-		member := s.member()
-		if g.signalOne(member, syscall.SIGKILL) == nil {
+		if s.member().signal(syscall.SIGKILL) == nil {
 			key := Kin{PID: s.pid, Start: s.start}
 			if _, again := e.killed[key]; !again {
 				e.killed[key] = struct{}{}
