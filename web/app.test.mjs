@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
+import { API } from "./page/api.js";
 import { EventParser, backoff } from "./page/sse.js";
 import { OutputCleaner } from "./page/text.js";
 import { age, ago, bytes, duration, newestFirst, tone } from "./page/format.js";
@@ -103,4 +104,29 @@ test("a token is renewed in time", () => {
   assert.equal(renewIn(100_000, 0), 75_000);
   assert.equal(renewIn(3_600_000, 0), 3_480_000);
   assert.equal(renewIn(5, 10), 0);
+});
+
+test("a call that outlived its token is made again with the renewed one", async (t) => {
+  const session = { token: "old", ended: [], end(words) { this.ended.push(words); } };
+  const asked = [];
+  t.mock.method(globalThis, "fetch", async (path, { method, headers, body }) => {
+    asked.push([method, path, headers.Authorization, headers["Idempotency-Key"], body]);
+    const known = headers.Authorization === "Bearer new";
+    session.token = "new"; // renewed while the call was on its way
+    return new Response(known ? '{"id":"bash-1"}' : '{"detail":"The token expired."}', { status: known ? 200 : 401 });
+  });
+  const answer = await new API(session).json("/tasks", { method: "POST", body: { kind: "bash" }, headers: { "Idempotency-Key": "k" } });
+  assert.deepEqual(answer, { id: "bash-1" });
+  assert.deepEqual(asked, [
+    ["POST", "/tasks", "Bearer old", "k", '{"kind":"bash"}'],
+    ["POST", "/tasks", "Bearer new", "k", '{"kind":"bash"}'],
+  ]);
+  assert.deepEqual(session.ended, []);
+});
+
+test("a call whose token is refused ends the session", async (t) => {
+  const session = { token: "only", ended: [], end(words) { this.ended.push(words); } };
+  t.mock.method(globalThis, "fetch", async () => new Response("{}", { status: 401 }));
+  await assert.rejects(new API(session).call("/tasks"), { status: 401 });
+  assert.equal(session.ended.length, 1);
 });

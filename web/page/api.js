@@ -45,9 +45,10 @@ export class API {
     this.#learnClock(response.headers.get("Date"));
     if (response.ok) return response;
     const problem = await describe(response);
-    if (response.status === 401 && this.#session.token === token) {
-      this.#session.end("Your sign-in is no longer valid.");
-    }
+    if (response.status !== 401 || this.#session.token === null) throw problem;
+    // A wait may outlive its token, which was renewed meanwhile: then the new one is good.
+    if (this.#session.token !== token) return this.call(path, { method, body, headers, signal });
+    this.#session.end("Your sign-in is no longer valid.");
     throw problem;
   }
 
