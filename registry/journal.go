@@ -54,7 +54,9 @@ type TaskRow struct {
 	Announced bool
 	// Output is the final output of a task without a stream.
 	Output string
-	// Handle is what the producer needs to give the run back; see [Kept].
+	// Handle is what the producer needs to give the run back; see [Kept]. Appended as nil
+	// it stays as it was, in the row of this id that is there or before it in line; empty
+	// and not nil there is none from then on.
 	Handle json.RawMessage
 }
 

@@ -89,6 +89,8 @@ func (s *Service) goneLocked(seq uint64, gone ...registry.Row) {
 	s.rows.removals = s.rows.mark
 }
 
+// rowLocked gives the record as it is now, to be appended. A handle goes with it, and
+// is the journal's from then on.
 func (r *record) rowLocked() registry.TaskRow {
 	row := registry.TaskRow{
 		Seq: r.seq, Snapshot: r.snap, Cursor: r.cursors[stdout], StderrCursor: r.cursors[stderr],
@@ -97,6 +99,7 @@ func (r *record) rowLocked() registry.TaskRow {
 	if r.streams[stdout] == nil {
 		row.Snapshot.OutputBytes = int64(len(r.output))
 	}
+	r.handle = nil
 	return row
 }
 

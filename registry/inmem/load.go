@@ -72,7 +72,7 @@ func (s *Service) Load(ctx context.Context) error {
 // itself if it was handed over.
 func (s *Service) restore(row *registry.TaskRow, live json.RawMessage) *record {
 	r := &record{
-		snap: row.Snapshot, seq: row.Seq, handle: row.Handle, lastAck: -1,
+		snap: row.Snapshot, seq: row.Seq, lastAck: -1,
 		cursors: cursors{row.Cursor, row.StderrCursor}, announced: row.Announced, heard: row.Announced,
 	}
 	if live != nil && r.live() {

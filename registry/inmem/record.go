@@ -49,7 +49,8 @@ type record struct {
 	// heard says that the listeners heard the notice. It is what the journal knows of
 	// announced: who dies in between announces again.
 	heard bool
-	// mark is that of the newest row, handle what the journal needs to give run back.
+	// mark is that of the newest row, handle what the journal needs to give run back,
+	// until the next row.
 	mark   registry.Mark
 	handle json.RawMessage
 	// places are where the record stands in the heaps of ended ones, from one; zero

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -122,6 +123,10 @@ func merge(older, newer change) (change, bool) {
 		case noticeGone:
 			return older, true
 		}
+	case registry.TaskRow:
+		if row.Handle == nil {
+			newer.row = handled(row, older.row)
+		}
 	case sessionMark:
 		if was, ok := older.row.(sessionMark); ok {
 			row.last, row.evicted = max(row.last, was.last), max(row.evicted, was.evicted)
@@ -129,4 +134,16 @@ func merge(older, newer change) (change, bool) {
 		}
 	}
 	return newer, true
+}
+
+// handled gives a row without a handle that of the change before it in line, which is
+// not to be written any more.
+func handled(row registry.TaskRow, older any) registry.TaskRow {
+	switch was := older.(type) {
+	case registry.TaskRow:
+		row.Handle = was.Handle
+	case registry.TaskGone:
+		row.Handle = json.RawMessage{}
+	}
+	return row
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"encoding/json"
 	"maps"
 	"path/filepath"
 	"testing"
@@ -19,9 +20,18 @@ type model map[key]any
 func (m model) apply(rows []any) model {
 	m = maps.Clone(m)
 	for _, row := range rows {
-		switch row.(type) {
+		switch r := row.(type) {
 		case registry.TaskGone, registry.AgentGone, registry.KeyGone, noticeGone:
 			delete(m, keyOf(row))
+		case registry.TaskRow:
+			was, _ := m[keyOf(r)].(registry.TaskRow)
+			switch {
+			case r.Handle == nil:
+				r.Handle = was.Handle
+			case len(r.Handle) == 0:
+				r.Handle = nil
+			}
+			m[keyOf(r)] = r
 		default:
 			m[keyOf(row)] = row
 		}
@@ -61,6 +71,7 @@ func rowsOf(t *rapid.T, number *uint64) (rows []any) {
 		case 0, 1:
 			r := task(n())
 			r.Cursor = int64(rapid.Uint64().Draw(t, "cursor"))
+			r.Handle = rapid.SampledFrom([]json.RawMessage{nil, {}, json.RawMessage("1"), json.RawMessage("2")}).Draw(t, "handle")
 			r.Output = string(make([]byte, rapid.IntRange(0, 9000).Draw(t, "output")))
 			rows = append(rows, r)
 		case 2:

@@ -113,7 +113,8 @@ func TestMerge(t *testing.T) {
 		"marks never fall": {change{row: sessionMark{"s", 5, 1}}, change{row: sessionMark{"s", 4, 2}}, sessionMark{"s", 5, 2}, true, false},
 		"lost, told":       {change{row: lostNotice{"s", "o", "a"}}, change{row: lostGone{"s", "o"}}, lostGone{"s", "o"}, true, false},
 		"task, gone":       {change{row: registry.TaskRow{}}, change{row: registry.TaskGone{}}, registry.TaskGone{}, true, false},
-		"gone, task":       {change{row: registry.TaskGone{}, tried: true}, change{row: registry.TaskRow{}}, registry.TaskRow{}, true, false},
+		"gone, task":       {change{row: registry.TaskGone{}, tried: true}, change{row: registry.TaskRow{}}, registry.TaskRow{Handle: []byte{}}, true, false},
+		"task, task":       {change{row: registry.TaskRow{Handle: []byte("1")}}, change{row: registry.TaskRow{Seq: 1}}, registry.TaskRow{Seq: 1, Handle: []byte("1")}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, keyOf(c.older.row), keyOf(c.newer.row))

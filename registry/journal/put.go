@@ -37,7 +37,12 @@ func (c *db) put(row any) error {
 
 func (c *db) putTask(r registry.TaskRow) error {
 	s := r.Snapshot
-	err := c.run("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	sql := "INSERT OR REPLACE INTO tasks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
+	if r.Handle == nil { // as it was
+		sql = `INSERT OR REPLACE INTO tasks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+			coalesce(?20, (SELECT handle FROM tasks WHERE id = ?1)), ?21)`
+	}
+	err := c.run(sql,
 		string(s.ID), r.Seq, string(s.Kind), s.Label, s.OutputLimitBytes,
 		s.Owner.Session, s.Owner.Agent, s.Owner.Incarnation,
 		string(s.Status), s.Detail, []byte(s.Result), s.StartedAt, s.FinishedAt,

@@ -109,6 +109,51 @@ func TestNewestRowCounts(t *testing.T) {
 	require.Empty(t, memory(t, j).Tasks)
 }
 
+// TestHandleStaysAsItWas: in line, and on disk.
+func TestHandleStaysAsItWas(t *testing.T) {
+	with := func(handle string) registry.TaskRow {
+		r := task(1)
+		r.Handle = []byte(handle)
+		return r
+	}
+	tests := map[string]struct {
+		rows []registry.Row
+		want []byte
+	}{
+		"nil behind one":         {[]registry.Row{with("1"), task(1)}, []byte("1")},
+		"nil twice":              {[]registry.Row{with("1"), task(1), task(1)}, []byte("1")},
+		"a newer one":            {[]registry.Row{with("1"), task(1), with("2"), task(1)}, []byte("2")},
+		"empty":                  {[]registry.Row{with("1"), with("")}, nil},
+		"nil behind empty":       {[]registry.Row{with("1"), with(""), task(1)}, nil},
+		"nil behind nothing":     {[]registry.Row{task(1), task(1)}, nil},
+		"the row went meanwhile": {[]registry.Row{with("1"), registry.TaskGone{ID: "bash-1"}, task(1)}, nil},
+		"and came again":         {[]registry.Row{with("1"), registry.TaskGone{ID: "bash-1"}, with("2"), task(1)}, []byte("2")},
+	}
+	for name, c := range tests {
+		t.Run(name, func(t *testing.T) {
+			want := task(1)
+			want.Handle = c.want
+			for written := range len(c.rows) + 1 { // so many of them before the others are in line
+				j := opened(t, Config{Path: at(t)})
+				for i, row := range c.rows {
+					mark := j.Append(row)
+					if i < written {
+						require.NoError(t, j.Sync(t.Context(), mark))
+					}
+				}
+				require.Equal(t, []registry.TaskRow{want}, memoryOf(t, j))
+			}
+		})
+	}
+}
+
+// memoryOf gives the tasks, once all is written.
+func memoryOf(t *testing.T, j *Journal) []registry.TaskRow {
+	t.Helper()
+	require.NoError(t, j.Sync(t.Context(), j.Append()))
+	return memory(t, j).Tasks
+}
+
 func TestSettings(t *testing.T) {
 	path := at(t)
 	j, err := Open(Config{Path: path})

@@ -28,6 +28,7 @@ func keptCases() []durableCase {
 		{name: "the order of a list and the places of its pages", run: keptOrder},
 		{name: "sizes never go back below what was told", run: keptSizes},
 		{name: "the handle of the end", run: keptHandle},
+		{name: "a handle behind any number of rows without one", run: keptHandleLong},
 	}
 }
 
@@ -308,4 +309,29 @@ func keptHandle(w *durableWorld) {
 	}})
 	w.is.Equal(2, asked[between.ID])
 	w.is.NotEmpty(w.journal.Stored().Tasks[1].Handle)
+}
+
+// keptHandleLong: what somebody does with a task never takes its handle away.
+func keptHandleLong(w *durableWorld) {
+	work := w.start(alice(), Script{})
+	work.Output.Append("abc")
+	steps := []func(*durableWorld){
+		func(w *durableWorld) { w.takeExplicit(work) },
+		func(w *durableWorld) { w.ack(work, 2) },
+		func(w *durableWorld) { w.take(work) },
+		func(w *durableWorld) { w.kill(work, "") },
+		func(*durableWorld) { work.Complete("") },
+		func(w *durableWorld) { w.take(work) },
+		func(w *durableWorld) { w.kill(w.of(work), "") },
+	}
+	for i, step := range steps {
+		step(w)
+		w.settled()
+		w.is.NotEmpty(w.journal.Stored().Tasks[0].Handle, "after step %d", i)
+	}
+	for range 3 {
+		w = w.die(0)
+		w.is.Equal("abc", w.look(work, 0, registry.LookOptions{}).Text)
+		w.is.NotEmpty(w.journal.Stored().Tasks[0].Handle)
+	}
 }

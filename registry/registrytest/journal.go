@@ -246,6 +246,9 @@ func (d disk) put(rows []registry.Row) {
 	for _, row := range rows {
 		switch r := row.(type) {
 		case registry.TaskRow:
+			if r.Handle == nil {
+				r.Handle = d.tasks[r.Snapshot.ID].Handle
+			}
 			d.tasks[r.Snapshot.ID] = r
 		case registry.TaskGone:
 			delete(d.tasks, r.ID)
