@@ -100,6 +100,7 @@ func allow(h http.Header, r *http.Request) {
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE, OPTIONS")
 	h.Set("Access-Control-Allow-Headers", strings.Join([]string{
 		"Authorization", "Content-Type", "Idempotency-Key", "Afoot-Agent", "Afoot-Ack", "Last-Event-ID", "Range", "traceparent",
+		"Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name",
 	}, ", "))
 	h.Set("Access-Control-Max-Age", "600")
 }
@@ -109,7 +110,7 @@ func expose(h http.Header, r *http.Request) {
 	h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
 	h.Set("Access-Control-Expose-Headers", strings.Join([]string{
 		"Location", "Idempotency-Replayed", "Retry-After", "Content-Range",
-		"Afoot-Offset", "Afoot-Next-Offset", "Afoot-Eof", "Afoot-Dropped-Bytes", "Afoot-Timeout-Ms",
+		"Afoot-Offset", "Afoot-Next-Offset", "Afoot-Eof", "Afoot-Dropped-Bytes", "Afoot-Timeout-Ms", "Mcp-Session-Id",
 	}, ", "))
 }
 

@@ -152,7 +152,9 @@ func TestOriginMustBeOurOwnOrListed(t *testing.T) {
 					continue
 				}
 				require.Equal(t, tt.origin, res.Header.Get("Access-Control-Allow-Origin"))
-				require.Contains(t, res.Header.Get("Access-Control-Expose-Headers"), "Afoot-Next-Offset")
+				for _, name := range []string{"Afoot-Next-Offset", "Mcp-Session-Id", "X-Request-Id"} {
+					require.Contains(t, res.Header.Get("Access-Control-Expose-Headers"), name)
+				}
 				require.Empty(t, res.Header.Get("Access-Control-Allow-Credentials"))
 			}
 		})
@@ -177,7 +179,7 @@ func TestJ2Preflight(t *testing.T) {
 		"Vary":                         {"Origin"},
 		"Access-Control-Allow-Origin":  {"https://ui.example"},
 		"Access-Control-Allow-Methods": {"GET, HEAD, POST, DELETE, OPTIONS"},
-		"Access-Control-Allow-Headers": {"Authorization, Content-Type, Idempotency-Key, Afoot-Agent, Afoot-Ack, Last-Event-ID, Range, traceparent"},
+		"Access-Control-Allow-Headers": {"Authorization, Content-Type, Idempotency-Key, Afoot-Agent, Afoot-Ack, Last-Event-ID, Range, traceparent, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name"},
 		"Access-Control-Max-Age":       {"600"},
 	}, res.Header)
 
