@@ -89,7 +89,7 @@ func (c *codes) add(code string, g grant, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if wait := c.reserveLocked(g.principal, now); wait > 0 {
-		e := refuse(KindRateLimited, "too many codes were asked for; ask again later")
+		e := refuse(KindRateLimited, "more sign-in codes were asked for than %d at once and one each %s; ask again later", c.burst, c.every)
 		e.RetryAfter = wait
 		return e
 	}
@@ -97,7 +97,7 @@ func (c *codes) add(code string, g grant, now time.Time) error {
 		c.sweepLocked(now)
 	}
 	if len(c.grants) >= c.max {
-		e := refuse(KindRateLimited, "too many codes are outstanding; ask again later")
+		e := refuse(KindRateLimited, "%d sign-in codes are outstanding, which is the most there may be; ask again later", c.max)
 		e.RetryAfter = CodeLife
 		return e
 	}

@@ -116,6 +116,7 @@ func TestCodesAreRateLimitedPerSession(t *testing.T) {
 		_, _, err := r.NewCode(a)
 		e := requireKind(t, KindRateLimited, err)
 		require.Equal(t, 4*time.Second, e.RetryAfter, "refusals cost nothing")
+		require.Equal(t, "more sign-in codes were asked for than 3 at once and one each 6s; ask again later", e.Message)
 	}
 	for _, other := range []Principal{b, ann, bob} {
 		_, _, err := r.NewCode(other)
@@ -141,6 +142,7 @@ func TestOutstandingCodesAreBounded(t *testing.T) {
 	one := r.principal(t, jwt.MapClaims{"sid": "one"})
 	_, _, err := r.NewCode(one)
 	require.Equal(t, CodeLife, requireKind(t, KindRateLimited, err).RetryAfter)
+	require.ErrorContains(t, err, "5 sign-in codes")
 	_, _, err = r.Exchange(first)
 	require.NoError(t, err)
 	_, _, err = r.NewCode(one)
