@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ func TestMCPConformance(t *testing.T) {
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
-			d := serve(t, "AFOOT_MAX_STREAMS_PER_SESSION=200") // nor does it end its streams
+			d := serve(t)
 			d.conforms(t, d.signed(t, nil), revision, "--suite", "all", "--spec-version", revision)
 		})
 	}
@@ -57,11 +58,40 @@ func (d *daemon) conforms(t *testing.T, address, name string, args ...string) {
 	t.Helper()
 	expected, err := filepath.Abs(filepath.Join("mcp", "expected-"+name+".yaml"))
 	require.NoError(t, err)
+	results := t.TempDir()
 	out, err := node(t, append([]string{
 		"--import", "./preload.mjs", "node_modules/@modelcontextprotocol/conformance/dist/index.js", "server",
-		"--url", address + "/mcp", "--expected-failures", expected, "--output-dir", t.TempDir(),
+		"--url", address + "/mcp", "--expected-failures", expected, "--output-dir", results,
 	}, args...)...)
-	require.NoError(t, err, "%s", out)
+	if err != nil {
+		t.Logf("what failed, expected or not:\n%s", failedChecks(t, results))
+	}
+	require.NoError(t, err, "%s", out[max(strings.LastIndex(out, "=== SUMMARY"), 0):])
+}
+
+// failedChecks lists what failed by the files that the suite wrote.
+func failedChecks(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
+	require.NoError(t, err)
+	var list strings.Builder
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var checks []struct {
+			ID      string          `json:"id"`
+			Status  string          `json:"status"`
+			Message string          `json:"errorMessage"`
+			Details json.RawMessage `json:"details"`
+		}
+		require.NoError(t, json.Unmarshal(data, &checks))
+		for _, c := range checks {
+			if c.Status == "FAILURE" {
+				fmt.Fprintf(&list, "%s: %s %.500s\n", c.ID, c.Message, c.Details)
+			}
+		}
+	}
+	return list.String()
 }
 
 // mcpSession is the header that names an MCP session.
@@ -74,19 +104,24 @@ func (d *daemon) signed(t *testing.T, change func(*http.Request, []byte) []byte)
 	t.Helper()
 	target, err := url.Parse("http://" + d.addr)
 	require.NoError(t, err)
-	// The suite never ends the MCP sessions that it opens, and there is a bound of them for
-	// each subject: so each has one of its own.
-	var subjects atomic.Int64
-	var tokens sync.Map
+	// The suite never ends the MCP sessions that it opens, and a session may have only so
+	// many of them: so each is opened by a session of its own.
+	shared := d.mint(jwt.MapClaims{"sid": "conformance"})
+	var opened atomic.Int64
+	var openers sync.Map
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		FlushInterval: -1,
 		Transport:     d.http.Transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			r.Out.Host = r.In.Host
-			token, known := tokens.Load(r.In.Header.Get(mcpSession))
-			if !known {
-				token = d.mint(jwt.MapClaims{"sid": "conformance", "sub": strconv.FormatInt(subjects.Add(1), 10)})
+			token, known := openers.Load(r.In.Header.Get(mcpSession))
+			switch {
+			case known:
+			case r.In.Header.Get("Mcp-Protocol-Version") >= "2026":
+				token = shared
+			default:
+				token = d.mint(jwt.MapClaims{"sid": fmt.Sprintf("conformance-%d", opened.Add(1))})
 			}
 			r.Out.Header.Set("Authorization", "Bearer "+token.(string))
 			if change == nil {
@@ -100,7 +135,7 @@ func (d *daemon) signed(t *testing.T, change func(*http.Request, []byte) []byte)
 		ModifyResponse: func(r *http.Response) error {
 			if id := r.Header.Get(mcpSession); id != "" {
 				token, _ := strings.CutPrefix(r.Request.Header.Get("Authorization"), "Bearer ")
-				tokens.LoadOrStore(id, token)
+				openers.LoadOrStore(id, token)
 			}
 			return nil
 		},
