@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"afoot/api/wire"
 	"afoot/auth"
 	"afoot/registry"
 	"afoot/registry/registrytest"
@@ -72,15 +73,13 @@ func text(r *sdk.CallToolResult) string {
 	return strings.Join(texts, "\n")
 }
 
-// command names a script, as an argument of the tool bash.
-func (w *world) command(s registrytest.Script) string {
+// command names work that ends when it is asked to, as an argument of the tool bash.
+func (w *world) command() string {
 	var fields struct{ Command string }
-	if s.Cancel == nil {
-		s.Cancel = func(work *registrytest.Work, _ string) error {
-			go work.Settle(registry.Outcome{Status: registry.StatusKilled, Detail: "signal: SIGTERM", Result: []byte(`{"signal":"SIGTERM"}`)})
-			return nil
-		}
-	}
+	s := registrytest.Script{Cancel: func(work *registrytest.Work, _ string) error {
+		go work.Settle(registry.Outcome{Status: registry.StatusKilled, Detail: "signal: SIGTERM", Result: []byte(`{"signal":"SIGTERM"}`)})
+		return nil
+	}}
 	w.is.NoError(json.Unmarshal([]byte(w.body(s)), &fields))
 	return fields.Command
 }
@@ -103,7 +102,7 @@ func TestMCPToolsByBothProtocols(t *testing.T) {
 			w.is.True(names["task_list"].Annotations.ReadOnlyHint)
 			w.is.True(*names["task_kill"].Annotations.DestructiveHint)
 
-			started := w.tool(session, "bash", arguments{"command": w.command(registrytest.Script{}), "description": "x", "run_in_background": true})
+			started := w.tool(session, "bash", arguments{"command": w.command(), "description": "x", "run_in_background": true})
 			w.is.Equal("started background task bash-1", text(started))
 			w.is.Equal(map[string]any{"kind": "background", "taskId": "bash-1"}, started.StructuredContent)
 
@@ -139,7 +138,7 @@ func TestMCPForegroundEndsWithItsCall(t *testing.T) {
 			failed := make(chan error, 1)
 			go func() {
 				_, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "bash", Arguments: arguments{
-					"command": w.command(registrytest.Script{}), "description": "x",
+					"command": w.command(), "description": "x",
 				}})
 				failed <- err
 			}()
@@ -173,8 +172,8 @@ func (w *world) hello() string {
 	return id
 }
 
-func toolCall(id int, name, arguments string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, name, arguments)
+func readCall(id int, arguments string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"task_output","arguments":%s}}`, id, arguments)
 }
 
 // TestMCPAnswerToNobodyIsNotDelivered: a client of the older protocols that hangs up
@@ -186,7 +185,7 @@ func TestMCPAnswerToNobodyIsNotDelivered(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	failed := make(chan error, 1)
 	go func() {
-		res, err := w.post(ctx, toolCall(2, "task_output", `{"task_id":"bash-1","wait":true}`), "Mcp-Session-Id", id)
+		res, err := w.post(ctx, readCall(2, `{"task_id":"bash-1","wait":true}`), "Mcp-Session-Id", id)
 		if err == nil {
 			res.Body.Close()
 		}
@@ -200,7 +199,7 @@ func TestMCPAnswerToNobodyIsNotDelivered(t *testing.T) {
 	work.Complete("exit code: 0")
 	w.eventually(func() bool { return w.snapshot("bash-1").Status.Terminal() }, "ended")
 	w.is.False(w.snapshot("bash-1").Reported)
-	res, err := w.post(context.Background(), toolCall(3, "task_output", `{"task_id":"bash-1"}`), "Mcp-Session-Id", id)
+	res, err := w.post(context.Background(), readCall(3, `{"task_id":"bash-1"}`), "Mcp-Session-Id", id)
 	w.is.NoError(err)
 	defer res.Body.Close()
 	var answer struct{ Result sdk.CallToolResult }
@@ -222,7 +221,7 @@ func TestMCPSessionIsItsOpeners(t *testing.T) {
 	w.is.Equal(http.StatusNotFound, status(w, "else"))
 	w.is.Equal(http.StatusNotFound, status(w.as(auth.Claims{Session: "bob", Scopes: auth.TasksRead | auth.TasksWrite}), id))
 
-	agent := into[struct{ Id string }](w.call(http.MethodPost, "/agents", `{}`).ok(http.StatusCreated)).Id
+	agent := into[wire.Agent](w.call(http.MethodPost, "/agents", `{}`).ok(http.StatusCreated)).Id
 	w.is.Equal(http.StatusNotFound, status(w, id, "Afoot-Agent", agent), "another agent of the session")
 	res, err := w.post(context.Background(), hello, "Afoot-Agent", agent)
 	w.is.NoError(err)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"time"
 
@@ -52,9 +53,7 @@ func (a *API) serveMCP(c *call, r *http.Request) error {
 		return a.streamMCP(c, r, x)
 	}
 	if !begun {
-		for name, values := range answer.Header {
-			c.Header()[name] = values
-		}
+		maps.Copy(c.Header(), answer.Header)
 		c.Header().Set("Cache-Control", "no-store")
 	}
 	if err := c.handOver(r, answer.Status, answer.Body); err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"afoot/auth"
 	"afoot/registry"
-	"afoot/registry/registrytest"
 )
 
 const (
@@ -84,16 +83,16 @@ func withKey(s *setup) {
 	s.api.MCP.Retention = time.Hour
 }
 
-func (w *world) bashTask(s registrytest.Script) mcpTask {
+func (w *world) bashTask() mcpTask {
 	w.t.Helper()
-	return w.task("tools/call", fmt.Sprintf(`"name":"bash","arguments":{"command":%q,"description":"x"},`, w.command(s)))
+	return w.task("tools/call", fmt.Sprintf(`"name":"bash","arguments":{"command":%q,"description":"x"},`, w.command()))
 }
 
 func byID(t mcpTask) string { return fmt.Sprintf(`"taskId":%q,`, t.TaskID) }
 
 func TestMCPTask(t *testing.T) {
 	w := newWorld(t, withBackground, withKey)
-	created := w.bashTask(registrytest.Script{})
+	created := w.bashTask()
 	w.is.Equal("task", created.ResultType)
 	w.is.Equal("working", created.Status)
 	w.is.Equal(1000, created.PollIntervalMs)
@@ -124,14 +123,14 @@ func TestMCPTask(t *testing.T) {
 
 func TestMCPTaskCancelled(t *testing.T) {
 	w := newWorld(t, withBackground, withKey)
-	created := w.bashTask(registrytest.Script{})
+	created := w.bashTask()
 	w.is.Equal("complete", w.task("tasks/cancel", byID(created)).ResultType)
 	w.eventually(func() bool { return w.snapshot("bash-1").Status.Terminal() }, "ended")
 	w.is.Equal("cancelled", w.task("tasks/get", byID(created)).Status)
 	w.is.Equal("complete", w.task("tasks/cancel", byID(created)).ResultType, "again")
 
 	// A death that nobody asked for has a result.
-	other := w.bashTask(registrytest.Script{})
+	other := w.bashTask()
 	w.jobs.Work("bash-2").Settle(registry.Outcome{Status: registry.StatusKilled, Detail: "signal: SIGSEGV", Result: []byte(`{"signal":"SIGSEGV"}`)})
 	w.eventually(func() bool { return w.snapshot("bash-2").Status.Terminal() }, "ended")
 	done := w.task("tasks/get", byID(other))
@@ -141,7 +140,7 @@ func TestMCPTaskCancelled(t *testing.T) {
 
 func TestMCPTaskIsForThoseWhoAskForIt(t *testing.T) {
 	w := newWorld(t, withBackground, withKey)
-	created := w.bashTask(registrytest.Script{})
+	created := w.bashTask()
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
 		status, code := w.refusedTask(method, byID(created), false)
 		w.is.Equal(-32021, code, method)
@@ -162,7 +161,7 @@ func TestMCPTaskIsForThoseWhoAskForIt(t *testing.T) {
 	// Whoever does not declare it waits for the result.
 	answers := make(chan rpcAnswer, 1)
 	go func() {
-		_, answer := w.rpc("tools/call", fmt.Sprintf(`"name":"bash","arguments":{"command":%q,"description":"x"},`, w.command(registrytest.Script{})), false)
+		_, answer := w.rpc("tools/call", fmt.Sprintf(`"name":"bash","arguments":{"command":%q,"description":"x"},`, w.command()), false)
 		answers <- answer
 	}()
 	w.waiters("bash-2", 1)
@@ -172,7 +171,6 @@ func TestMCPTaskIsForThoseWhoAskForIt(t *testing.T) {
 	w.is.Empty(answer.Result.TaskID)
 
 	// And a call that names a way of its own goes that way.
-	own := w.task("tools/call", fmt.Sprintf(`"name":"bash","arguments":{"command":%q,"description":"x","run_in_background":true},`, w.command(registrytest.Script{})))
+	own := w.task("tools/call", fmt.Sprintf(`"name":"bash","arguments":{"command":%q,"description":"x","run_in_background":true},`, w.command()))
 	w.is.Empty(own.TaskID)
 }
-

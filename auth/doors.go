@@ -111,6 +111,7 @@ func expose(h http.Header, r *http.Request) {
 	h.Set("Access-Control-Expose-Headers", strings.Join([]string{
 		"Location", "Idempotency-Replayed", "Retry-After", "Content-Range",
 		"Afoot-Offset", "Afoot-Next-Offset", "Afoot-Eof", "Afoot-Dropped-Bytes", "Afoot-Timeout-Ms", "Mcp-Session-Id",
+		"X-Request-Id",
 	}, ", "))
 }
 

@@ -47,6 +47,7 @@ func (e *ends) note(ch registry.Change) bool {
 	case registry.ChangeRemoved, registry.ChangeEvicted:
 		delete(e.wanted, id)
 		delete(e.stopped, id)
+	case registry.ChangeRegistered, registry.ChangePromoted, registry.ChangeHeld, registry.ChangeDue, registry.ChangeReported, registry.ChangeOwnerGone:
 	}
 	return false
 }

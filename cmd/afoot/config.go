@@ -46,6 +46,8 @@ type Config struct {
 	MaxAgentsPerSession  Count `split_words:"true" default:"64" desc:"live agents in one session"`
 	MaxStreamsPerSession Count `split_words:"true" default:"16" desc:"event streams that one session may hold open"`
 
+	MaxMCPSessions Count `split_words:"true" default:"16" desc:"MCP sessions that one session may have; a further one ends the one that was silent longest"`
+
 	WaitDefault         time.Duration `split_words:"true" default:"30s" desc:"how long a wait lasts that names no time"`
 	WaitMax             time.Duration `split_words:"true" default:"10m" desc:"the longest wait; longer ones are cut to it"`
 	KillGrace           time.Duration `split_words:"true" default:"3s" desc:"time between SIGTERM and SIGKILL when work is stopped"`
@@ -61,6 +63,7 @@ type Config struct {
 	WebhookTimeout      time.Duration `split_words:"true" default:"10s" desc:"how long one post to a webhook may take"`
 	WakeBudget          Count         `split_words:"true" default:"3" desc:"notices posted to the webhooks of an agent in a row without a call of that agent in between"`
 	MaxWebhooksPerAgent Count         `split_words:"true" default:"8" desc:"webhooks that one agent may have"`
+	MCPIdle             time.Duration `split_words:"true" default:"30m" desc:"the silence that ends an MCP session; its client begins a new one"`
 	Heartbeat           time.Duration `split_words:"true" default:"15s" desc:"the longest silence on an event stream"`
 	WriteTimeout        time.Duration `split_words:"true" default:"30s" desc:"how long one write to a client may take before the client is cut off"`
 

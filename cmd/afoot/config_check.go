@@ -23,6 +23,7 @@ func (c *Config) check() error {
 		{"BASH_TIMEOUT", c.BashTimeout},
 		{"BASH_TIMEOUT_MAX", c.BashTimeoutMax},
 		{"WEBHOOK_TIMEOUT", c.WebhookTimeout},
+		{"MCP_IDLE", c.MCPIdle},
 		{"HEARTBEAT", c.Heartbeat},
 		{"WRITE_TIMEOUT", c.WriteTimeout},
 	} {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"afoot/api"
+	"afoot/api/mcp"
 	"afoot/api/tools"
 	"afoot/api/webhook"
 	"afoot/auth"
@@ -137,6 +138,12 @@ func buildHouse(ctx context.Context, cfg *Config, at *state, from *luggage, log 
 			Timeout:     cfg.BashTimeout,
 			TimeoutMax:  cfg.BashTimeoutMax,
 			ResultBytes: int64(cfg.ResultBytes),
+		},
+		MCP: mcp.Config{
+			Key:         h.mcpKey(),
+			Retention:   cfg.RetainAge,
+			MaxSessions: int(cfg.MaxMCPSessions),
+			Idle:        cfg.MCPIdle,
 		},
 	})
 	if err != nil {
