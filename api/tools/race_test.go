@@ -22,9 +22,9 @@ func TestPromotionAgainstTheEnd(t *testing.T) {
 			})
 			return nil
 		}})
-		promoted, before := 0, 0
+		promoted := 0
 		for range 200 {
-			before = len(w.told())
+			before := len(w.told())
 			a := w.well(tools.NameBash, `{"command":"c","description":"d","yield_ms":5}`)
 			v := value[tools.Bash](w, a)
 			notices := len(w.told()) - before
