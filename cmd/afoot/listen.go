@@ -20,8 +20,8 @@ func listen(ctx context.Context, addr Address) (net.Listener, error) {
 		if err := removeStaleSocket(ctx, addr.Address); err != nil {
 			return nil, err
 		}
-		// The socket must never be open to others, not even between two calls. No
-		// other goroutine makes files yet.
+		// The socket must never be open to others, not even between two calls. No task
+		// runs yet, and what other goroutines make meanwhile are files of mode 0600.
 		before := syscall.Umask(0o177)
 		defer syscall.Umask(before)
 	}
