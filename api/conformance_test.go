@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"afoot/api/webhook"
 	"afoot/api/wire"
 	"afoot/auth"
 	"afoot/registry"
@@ -34,12 +35,15 @@ func notExercised(what string) (reason string, ok bool) {
 // openapi.yaml.
 func TestConformance(t *testing.T) {
 	ready := error(nil)
+	kept := &hookJournal{}
+	var hooks *webhook.Poster
 	w := newWorld(t, func(s *setup) {
 		s.inmem = inmem.Config{MaxTasksPerOwner: 8, MaxAgentsPerSession: 2}
 		s.sse.MaxStreamsPerSession = 2
 		s.auth.CodeBurst = 2
 		s.api.Ready = func() error { return ready }
 		s.api.Page = http.NotFoundHandler()
+		hooks = posts(t, s, webhook.Config{Hosts: []string{"localhost"}, MaxPerOwner: 2, Journal: kept})
 	})
 	bob := w.as(auth.Claims{Session: "bob", Scopes: auth.TasksRead | auth.TasksWrite})
 	nobody := w.as(auth.Claims{Scopes: auth.TasksRead | auth.TasksWrite})
@@ -74,6 +78,9 @@ func TestConformance(t *testing.T) {
 		{"POST", "/agents", "{}"},
 		{"GET", "/agents", ""},
 		{"DELETE", "/agents/agent-9", ""},
+		{"POST", "/webhooks", hookBody("http://localhost/")},
+		{"GET", "/webhooks", ""},
+		{"DELETE", "/webhooks/webhook-x", ""},
 		{"GET", "/tools", ""},
 		{"GET", "/tools/guidance", ""},
 		{"POST", "/tools/task_list", "{}"},
@@ -93,7 +100,7 @@ func TestConformance(t *testing.T) {
 	w.faulty.broken.Store(true)
 	for _, c := range calls {
 		w.call(c.method, c.path, c.body, "Afoot-Agent", foreign.Id).ok(500)
-		if c.path != "/events" && c.path != "/tools" && c.path != "/tools/guidance" { // they ask no service
+		if c.path != "/events" && c.path != "/tools" && c.path != "/tools/guidance" && !strings.HasPrefix(c.path, "/webhooks") { // they ask no service
 			w.call(c.method, c.path, c.body).ok(500)
 		}
 	}
@@ -181,6 +188,19 @@ func TestConformance(t *testing.T) {
 	w.call("POST", "/agents", "").ok(201)
 	w.call("POST", "/agents", "").ok(201)
 	w.call("POST", "/agents", "").ok(429)
+
+	w.call("POST", "/webhooks", hookBody("http://localhost/")).ok(201)
+	kept.broken.Store(true)
+	w.call("POST", "/webhooks", hookBody("http://localhost/")).ok(507)
+	kept.broken.Store(false)
+	w.call("POST", "/webhooks", hookBody("http://localhost/")).ok(201)
+	w.call("POST", "/webhooks", hookBody("http://localhost/")).ok(429)
+	w.call("DELETE", "/webhooks/x", "").ok(404)
+	for _, hook := range into[wire.WebhookList](w.get("/webhooks").ok(200)).Webhooks {
+		w.call("DELETE", "/webhooks/"+hook.Id, "").ok(204)
+	}
+	hooks.Close(context.Background())
+	bob.call("POST", "/webhooks", hookBody("http://localhost/")).ok(503)
 
 	code := into[wire.AuthCode](w.call("POST", "/auth/code", "").ok(201))
 	w.call("POST", "/auth/code", "").ok(201)

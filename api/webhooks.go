@@ -150,7 +150,7 @@ func (a *API) message(key, exact string, data []byte, at time.Time) webhook.Noti
 			Type      string          `json:"type"`
 			Timestamp time.Time       `json:"timestamp"`
 			Data      json.RawMessage `json:"data"`
-		}{"task.done", at.UTC(), data}),
+		}{"task.done", at.UTC().Truncate(time.Millisecond), data}),
 	}
 }
 
