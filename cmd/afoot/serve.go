@@ -143,6 +143,7 @@ type daemon struct {
 	house      *house
 	listener   net.Listener
 	door       *door
+	lull       *lull
 	control    *control // nil in memory
 	supervisor *supervisor
 	// program is where the binary lies, whatever lies there by now.
@@ -164,7 +165,7 @@ type request struct {
 }
 
 func newDaemon(cfg *Config, log *slog.Logger, h *house, listener net.Listener) *daemon {
-	d := &daemon{log: log, house: h, listener: listener, orders: make(chan request), left: make(chan struct{})}
+	d := &daemon{log: log, house: h, listener: listener, lull: newLull(), orders: make(chan request), left: make(chan struct{})}
 	d.config.Store(cfg)
 	return d
 }
@@ -179,6 +180,7 @@ func (d *daemon) status() string { return "listening on " + d.boundAddr() }
 func (d *daemon) run(ctx context.Context, ready func() error) error {
 	d.door = &door{listener: d.listener, tls: d.house.tls, server: d.server}
 	d.door.open()
+	defer d.lull.close()
 	d.supervisor = newSupervisor(d.log, func() { d.house.service.Counts() })
 	defer d.supervisor.close()
 	listed, err := insist(d.log, "commands of this machine do not find the daemon meanwhile", func() error { return d.info().write(d.house.state.dir) })
@@ -307,7 +309,7 @@ func (d *daemon) hangUp(ctx context.Context) error {
 
 func (d *daemon) server() *http.Server {
 	return &http.Server{
-		Handler:           d.door.guarded(d.house.handler),
+		Handler:           d.lull.watch(d.door.guarded(d.house.handler)),
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
