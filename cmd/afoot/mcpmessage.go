@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+)
+
+// The headers of the Model Context Protocol.
+const (
+	mcpSessionHeader = "Mcp-Session-Id"
+	mcpVersionHeader = "Mcp-Protocol-Version"
+	mcpMethodHeader  = "Mcp-Method"
+	mcpNameHeader    = "Mcp-Name"
+)
+
+// mcpMessage is a message of the protocol, and what of it decides its way.
+type mcpMessage struct {
+	text []byte
+
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Name      string          `json:"name"`
+		URI       string          `json:"uri"`
+		TaskID    string          `json:"taskId"`
+		RequestID json.RawMessage `json:"requestId"`
+		Meta      struct {
+			Version string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+	} `json:"params"`
+}
+
+// readMCP reads one line of a client. A batch is passed on as it is.
+func readMCP(line []byte) (m *mcpMessage, err error) {
+	m = &mcpMessage{text: line}
+	if batch := bytes.HasPrefix(line, []byte("[")); batch {
+		var all []json.RawMessage
+		return m, json.Unmarshal(line, &all)
+	}
+	return m, json.Unmarshal(line, m)
+}
+
+// call reports whether an answer is due.
+func (m *mcpMessage) call() bool { return m.Method != "" && len(m.ID) > 0 }
+
+// stateless sets the headers of a protocol version without sessions, and reports
+// whether the message is of one.
+func (m *mcpMessage) stateless(h http.Header) bool {
+	if m.Params.Meta.Version == "" {
+		return false
+	}
+	h.Set(mcpVersionHeader, m.Params.Meta.Version)
+	h.Set(mcpMethodHeader, m.Method)
+	for _, name := range []string{m.Params.TaskID, m.Params.URI, m.Params.Name} {
+		if name != "" {
+			h.Set(mcpNameHeader, name)
+		}
+	}
+	return true
+}
+
+// again is the message under another id.
+func (m *mcpMessage) again(id string) *mcpMessage {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(m.text, &members) // it was read before
+	members["id"], _ = json.Marshal(id)
+	text, _ := json.Marshal(members)
+	return &mcpMessage{text: text, ID: members["id"], Method: m.Method, Params: m.Params}
+}
+
+// mcpRefusal is an answer by the bridge itself.
+func mcpRefusal(id json.RawMessage, code int, message string) []byte {
+	type wireError struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}
+	if len(id) == 0 {
+		id = json.RawMessage("null")
+	}
+	text, _ := json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   wireError       `json:"error"`
+	}{"2.0", id, wireError{code, message}})
+	return text
+}
