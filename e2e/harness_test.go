@@ -287,18 +287,23 @@ func freePort(t *testing.T) int {
 	return 0
 }
 
+// Pauses between two looks at a fact. They grow: most facts hold soon, and a look is a
+// call or a walk over all processes, which costs those that the fact waits for.
+const (
+	shortestLook = 2 * time.Millisecond
+	longestLook  = 25 * time.Millisecond
+)
+
 // eventually polls a fact until it holds, and fails the test when it does not do
 // so in time.
 func eventually(tb testing.TB, within time.Duration, what string, fact func() bool) {
 	tb.Helper()
 	deadline := time.Now().Add(patient(within))
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !fact() {
+	for pause := shortestLook; !fact(); pause = min(pause*3/2, longestLook) {
 		if time.Now().After(deadline) {
 			require.FailNow(tb, "not in time: "+what, "within %v", within)
 		}
-		<-tick.C
+		<-time.After(pause)
 	}
 }
 

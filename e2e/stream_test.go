@@ -268,8 +268,7 @@ func (s *stream) quiet(t *testing.T, c *client) []event {
 	mark := c.start(t, "true", fields{"label": "mark " + hexText(4)})
 	var before []event
 	eventually(t, 15*time.Second, "the mark's notice", func() bool {
-		before = nil
-		for _, e := range s.all("task.done") {
+		for _, e := range s.all("task.done")[len(before):] {
 			if e.notice(t).Task.ID == mark.ID {
 				return true
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -88,24 +89,21 @@ func (c *client) good(t *testing.T, name string, args any, headers ...string) to
 	return r
 }
 
-// bad calls a tool that must fail, and gives its sentence, which holds words.
-func (c *client) bad(t *testing.T, name string, args any, words ...string) string {
+// bad calls a tool that must fail with a sentence that holds words.
+func (c *client) bad(t *testing.T, name string, args any, words ...string) {
 	t.Helper()
 	r := c.tool(t, name, args)
 	require.True(t, r.IsError, "%s %v: %s", name, args, r.text())
 	for _, word := range words {
 		require.Contains(t, r.text(), word)
 	}
-	return r.text()
 }
 
 // shell are the arguments of bash.
 func shell(command string, more ...fields) fields {
 	args := fields{"command": command, "description": "e2e"}
 	for _, m := range more {
-		for name, value := range m {
-			args[name] = value
-		}
+		maps.Copy(args, m)
 	}
 	return args
 }
