@@ -201,6 +201,11 @@ func TestAgentsCommand(t *testing.T) {
 	_, stderr, code := r.afoot("--agent", id, "run", "true")
 	require.Equal(t, exitRun, code)
 	require.Contains(t, stderr, "(gone)")
+	for _, lease := range []string{"500us", "-1h"} {
+		_, stderr, code = r.afoot("agents", "open", "--lease", lease)
+		require.Equal(t, exitFailed, code, "%s is not for ever", lease)
+		require.Contains(t, stderr, "leaseMs")
+	}
 }
 
 func TestSessionsOfCommands(t *testing.T) {

@@ -56,8 +56,12 @@ func (a *app) agentsOpenCommand() *cobra.Command {
 				return err
 			}
 			defer func() { _ = r.close() }()
-			agent, err := decode[client.Agent](r.OpenAgent(cmd.Context(), &client.OpenAgentParams{},
-				client.AgentRequest{Label: optional(label), LeaseMs: optional(lease.Milliseconds())}))
+			request := client.AgentRequest{Label: optional(label)}
+			if lease != 0 { // less than a millisecond is for the daemon to refuse
+				ms := lease.Milliseconds()
+				request.LeaseMs = &ms
+			}
+			agent, err := decode[client.Agent](r.OpenAgent(cmd.Context(), &client.OpenAgentParams{}, request))
 			if err != nil {
 				return err
 			}
