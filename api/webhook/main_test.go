@@ -47,9 +47,9 @@ func over() context.Context {
 	return ctx
 }
 
-func added(t *testing.T, p *Poster, owner Owner, address string, pending ...Pending) Hook {
+func added(t *testing.T, p *Poster, owner Owner, address string) Hook {
 	t.Helper()
-	h, err := p.Add(t.Context(), owner, address, secret, func() []Pending { return pending })
+	h, err := p.Add(t.Context(), owner, address, secret, nil)
 	require.NoError(t, err)
 	return h
 }

@@ -9,11 +9,17 @@ import (
 // plan is the heap of webhooks that have something to post. Guarded by Poster.mu.
 type plan []*hook
 
-func (d plan) Len() int           { return len(d) }
-func (d plan) Less(i, j int) bool { return d[i].at.Before(d[j].at) }
-func (d plan) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].place, d[j].place = i, j
+// Len implements [heap.Interface].
+func (d *plan) Len() int { return len(*d) }
+
+// Less implements [heap.Interface].
+func (d *plan) Less(i, j int) bool { return (*d)[i].at.Before((*d)[j].at) }
+
+// Swap implements [heap.Interface].
+func (d *plan) Swap(i, j int) {
+	all := *d
+	all[i], all[j] = all[j], all[i]
+	all[i].place, all[j].place = i, j
 }
 
 // Push implements [heap.Interface].

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -135,7 +136,7 @@ func (p *Poster) landedLocked(o *post, err error, cut bool) Outcome {
 	case err == nil:
 		h.lastError = ""
 		p.log.Debug("notice posted", keyWebhook, h.row.ID, keyTask, o.notice.Key, "attempt", o.attempts)
-		if h.pending(o) {
+		if slices.Contains(h.posts, o) { // it is still wanted
 			p.detachLocked(o)
 		}
 	case cut:
@@ -152,16 +153,6 @@ func (p *Poster) landedLocked(o *post, err error, cut bool) Outcome {
 	}
 	p.planLocked(h)
 	return outcome
-}
-
-// pending reports whether a post is still wanted.
-func (h *hook) pending(o *post) bool {
-	for _, other := range h.posts {
-		if other == o {
-			return true
-		}
-	}
-	return false
 }
 
 // backoff is the time to the next attempt.

@@ -161,8 +161,9 @@ func (p *Poster) Resume() {
 	}()
 	p.stop = func(ctx context.Context) {
 		endLoop()
-		defer context.AfterFunc(ctx, endPosts)() // the deferred call keeps it from running later
+		keep := context.AfterFunc(ctx, endPosts)
 		<-over
+		keep()
 		endPosts()
 	}
 }

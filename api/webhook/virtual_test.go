@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -359,13 +360,13 @@ func TestTooManyPending(t *testing.T) {
 		w.answers(http.StatusInternalServerError)
 		added(t, p, alice, "http://localhost/")
 		for i := range maxPending + 5 {
-			p.Notice(alice, about(fmt.Sprint(i)))
+			p.Notice(alice, about(strconv.Itoa(i)))
 		}
 		require.Equal(t, maxPending, p.Pending())
 		p.Withdraw(alice, "0")
 		p.Withdraw(alice, "4")
 		require.Equal(t, maxPending, p.Pending(), "they are gone already")
-		p.Withdraw(alice, fmt.Sprint(maxPending+4))
+		p.Withdraw(alice, strconv.Itoa(maxPending+4))
 		require.Equal(t, maxPending-1, p.Pending())
 	})
 }
