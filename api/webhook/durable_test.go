@@ -34,7 +34,6 @@ func TestNextPosterGoesOn(t *testing.T) {
 	other := Owner{Session: "bob", Agent: "agent-3"}
 	var first, second Hook
 	life(func(t *testing.T, p *Poster, w *wire) {
-		t.Helper()
 		p.Resume()
 		first = added(t, p, alice, "http://localhost/1")
 		second = added(t, p, alice, "http://localhost/2")
@@ -55,7 +54,6 @@ func TestNextPosterGoesOn(t *testing.T) {
 		p.Withdraw(alice, "n2")
 	})
 	life(func(t *testing.T, p *Poster, w *wire) {
-		t.Helper()
 		synctest.Wait()
 		require.Empty(t, w.took(), "not before it resumes")
 		notices, owners := p.Kept()
@@ -81,7 +79,6 @@ func TestNextPosterGoesOn(t *testing.T) {
 		require.Equal(t, third.ID, p.List(alice)[2].ID)
 	})
 	life(func(t *testing.T, p *Poster, _ *wire) {
-		t.Helper()
 		require.Len(t, p.List(alice), 3)
 		require.Zero(t, p.Pending())
 		for _, h := range p.List(alice) {
