@@ -133,7 +133,7 @@ func (g *guard) keep() {
 			return
 		default:
 		}
-		g.log.Error("the watchdog ended, another is started", "reason", how, "pause", pause)
+		g.log.Error("the watchdog ended, another is started", keyReason, how, "pause", pause)
 		select {
 		case <-g.quit:
 			return
@@ -141,7 +141,7 @@ func (g *guard) keep() {
 		}
 		pause = min(2*pause, longestGuardPause)
 		if err := g.spawn(); err != nil {
-			g.log.Error("the watchdog can't be started", "error", err.Error())
+			g.log.Error("the watchdog can't be started", keyError, err)
 		}
 	}
 }

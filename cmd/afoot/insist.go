@@ -25,7 +25,7 @@ func insist(log *slog.Logger, means string, write func() error) (*insistence, er
 	if !noRoom(err) {
 		return nil, err
 	}
-	log.Warn("there is no room for a file, it is written later", "error", err.Error(), "meaning", means)
+	log.Warn("there is no room for a file, it is written later", keyError, err, "meaning", means)
 	i := &insistence{quit: make(chan struct{})}
 	i.work.Go(func() {
 		for noRoom(err) {
@@ -37,7 +37,7 @@ func insist(log *slog.Logger, means string, write func() error) (*insistence, er
 			err = write()
 		}
 		if err != nil {
-			log.Error("a file can't be written", "error", err.Error())
+			log.Error("a file can't be written", keyError, err)
 		}
 	})
 	return i, nil

@@ -63,10 +63,10 @@ func (h *house) restore(ctx context.Context) error {
 	removed, err := h.store.Sweep()
 	if err != nil {
 		// It takes room, and harms nobody.
-		h.log.Warn("output of an earlier daemon can't be removed", "error", err.Error())
+		h.log.Warn("output of an earlier daemon can't be removed", keyError, err)
 	}
 	if removed > 0 {
-		h.log.Info("output of an earlier daemon was removed", "count", removed)
+		h.log.Info("output of an earlier daemon was removed", keyCount, removed)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func endPredecessor(ctx context.Context, dir string, log *slog.Logger) error {
 	}
 	var will lastWill
 	if err := json.Unmarshal(text, &will); err != nil {
-		log.Warn("what an earlier daemon may have left running is not known", "file", remainsName, "error", err.Error())
+		log.Warn("what an earlier daemon may have left running is not known", "file", remainsName, keyError, err)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, secondLook)
@@ -71,9 +71,9 @@ func endPredecessor(ctx context.Context, dir string, log *slog.Logger) error {
 	ended, err := will.execute(ctx, nil, proc.Ticks())
 	switch {
 	case err != nil:
-		log.Error("an earlier daemon's processes are left", "error", err.Error())
+		log.Error("an earlier daemon's processes are left", keyError, err)
 	case ended > 0:
-		log.Warn("processes of an earlier daemon were ended", "count", ended)
+		log.Warn("processes of an earlier daemon were ended", keyCount, ended)
 	}
 	return nil
 }

@@ -5,11 +5,15 @@ import (
 	"log/slog"
 )
 
-// keySignal is the key of the signal in log lines.
-const keySignal = "signal"
+// Keys of log lines.
+const (
+	keyError  = "error"
+	keyReason = "reason"
+	keySignal = "signal"
+	keyCount  = "count"
+)
 
-// newLogger writes to standard error as the configuration says.
-// The level may change later.
+// newLogger writes to out as the configuration says. The level may change later.
 func newLogger(cfg *Config, out io.Writer, level *slog.LevelVar) *slog.Logger {
 	level.Set(cfg.LogLevel)
 	options := &slog.HandlerOptions{Level: level}

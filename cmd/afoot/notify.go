@@ -24,7 +24,7 @@ func newSupervisor(log *slog.Logger, alive func()) *supervisor {
 	s := &supervisor{log: log, quit: make(chan struct{}), done: make(chan struct{})}
 	every, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("no signs of life are sent", "error", err.Error())
+		log.Warn("no signs of life are sent", keyError, err)
 	}
 	go func() {
 		defer close(s.done)
@@ -63,7 +63,7 @@ func (s *supervisor) reloading() {
 
 func (s *supervisor) tell(lines ...string) {
 	if _, err := systemd.SdNotify(false, strings.Join(lines, "\n")); err != nil {
-		s.log.Debug("the supervisor can't be told", "error", err.Error())
+		s.log.Debug("the supervisor can't be told", keyError, err)
 	}
 }
 

@@ -51,7 +51,7 @@ func openProfiles(ctx context.Context, addr Address, log *slog.Logger) (*profile
 	go func() {
 		defer close(p.ended)
 		if err := p.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Warn("profiles are served no more", "error", err)
+			log.Warn("profiles are served no more", keyError, err)
 		}
 	}()
 	log.Warn("profiles are served without a token", "addr", listener.Addr().String())

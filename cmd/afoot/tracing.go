@@ -42,7 +42,7 @@ func openTracing(ctx context.Context, cfg *Config, log *slog.Logger) *tracing {
 	otel.SetErrorHandler(complaints(log))
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
-		log.Warn("no traces are taken", "error", err)
+		log.Warn("no traces are taken", keyError, err)
 		return nil
 	}
 	// Later ones win: the name may be another one, by OTEL_SERVICE_NAME. What started the
@@ -51,15 +51,12 @@ func openTracing(ctx context.Context, cfg *Config, log *slog.Logger) *tracing {
 		resource.WithAttributes(attribute.String("service.name", "afoot"), attribute.String("service.version", buildVersion().Version)),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
-		log.Warn("the description of this service in traces is not whole", "error", err)
+		log.Warn("the description of this service in traces is not whole", keyError, err)
 	}
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
 	log.Info("traces are taken")
 	return &tracing{provider: provider, tracer: provider.Tracer("afoot")}
 }
-
-// keyReason is the key of a reason in log lines.
-const keyReason = "reason"
 
 // wantsTraces reads whether traces are to be delivered by OTLP, and why not although
 // they seem to be wanted. Where to is the exporter's to read.
@@ -93,7 +90,7 @@ func wantsTraces(cfg *Config) (wanted bool, why string) {
 func complaints(log *slog.Logger) otel.ErrorHandlerFunc {
 	now := rate.Sometimes{First: 1, Interval: time.Minute}
 	return func(err error) {
-		now.Do(func() { log.Warn("traces are not delivered", "error", err) })
+		now.Do(func() { log.Warn("traces are not delivered", keyError, err) })
 	}
 }
 
@@ -113,6 +110,6 @@ func (t *tracing) close(log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), tracingPatience)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
-		log.Warn("the last traces were not delivered", "error", err)
+		log.Warn("the last traces were not delivered", keyError, err)
 	}
 }
