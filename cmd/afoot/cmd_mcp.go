@@ -95,7 +95,7 @@ func (a *app) mcp(ctx context.Context, cmd *cobra.Command) (err error) {
 		return err
 	}
 	ended := discard(door.remote().DisposeAgent(end, door.agent, &client.DisposeAgentParams{}))
-	if refusal, ok := errors.AsType[*client.RefusalError](ended); ok && (refusal.Problem.Code == client.ErrorCodeGone || refusal.Problem.Code == client.ErrorCodeUnknownAgent) {
+	if refusal, ok := errors.AsType[*client.RefusalError](ended); ok && (refusal.Code == client.ErrorCodeGone || refusal.Code == client.ErrorCodeUnknownAgent) {
 		ended = nil
 	}
 	return errors.Join(err, ended)
@@ -144,7 +144,7 @@ func pinnedAgent(token string) string {
 // plainError is what a client is told.
 func plainError(err error) string {
 	if refusal, ok := errors.AsType[*client.RefusalError](err); ok {
-		return refusal.Problem.Detail
+		return refusal.Detail
 	}
 	return oneLine(err)
 }

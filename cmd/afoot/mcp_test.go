@@ -24,9 +24,9 @@ type speaker struct {
 	errs  *safeBuffer
 }
 
-func (r *rig) speak(args ...string) *speaker {
+func (r *rig) speak() *speaker {
 	r.t.Helper()
-	s := &speaker{rig: r, cmd: r.command(append([]string{"mcp"}, args...)...), lines: make(chan string, 100), errs: &safeBuffer{}}
+	s := &speaker{rig: r, cmd: r.command("mcp"), lines: make(chan string, 100), errs: &safeBuffer{}}
 	s.cmd.Stderr = s.errs
 	in, err := s.cmd.StdinPipe()
 	require.NoError(r.t, err)
@@ -120,7 +120,8 @@ func TestMCPBridge(t *testing.T) {
 	s.answer(2)
 	s.call(3, "task_kill", `{"task_id":"bash-1"}`)
 	require.Equal(t, "requested cancellation of task bash-1", s.answer(3))
-	for s.hear()["method"] != "notifications/resources/updated" {
+	for heard := ""; heard != "notifications/resources/updated"; {
+		heard, _ = s.hear()["method"].(string)
 	}
 
 	// A call that is cancelled ends its command, and is not answered.

@@ -35,7 +35,9 @@ type bridge struct {
 	// log is for people.
 	log func(format string, args ...any)
 
-	work  sync.WaitGroup
+	work sync.WaitGroup
+	// asked are the calls of work.
+	asked sync.WaitGroup
 	write sync.Mutex
 
 	mu sync.Mutex
@@ -88,14 +90,14 @@ func (b *bridge) run(ctx context.Context, in io.Reader) error {
 
 // drain waits a little for calls under way.
 func (b *bridge) drain() {
-	for begun := time.Now(); time.Since(begun) < mcpFinish; {
-		b.mu.Lock()
-		idle := len(b.calls) == 0
-		b.mu.Unlock()
-		if idle {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
+	idle := make(chan struct{})
+	go func() { // it ends with them, and so in any case before the bridge
+		defer close(idle)
+		b.asked.Wait()
+	}()
+	select {
+	case <-idle:
+	case <-time.After(mcpFinish):
 	}
 }
 
@@ -112,7 +114,11 @@ func (b *bridge) take(ctx context.Context, line []byte) {
 		b.begin(m)
 		b.call(ctx, m)
 	case m.call():
-		b.work.Go(func() { b.call(ctx, m) })
+		b.asked.Add(1)
+		b.work.Go(func() {
+			defer b.asked.Done()
+			b.call(ctx, m)
+		})
 	default:
 		if err := b.pass(ctx, m); err != nil && ctx.Err() == nil {
 			b.log("a message of the client was not passed on: %v", err)
@@ -159,16 +165,10 @@ func (b *bridge) pass(ctx context.Context, m *mcpMessage) error {
 			return err
 		}
 		if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-			if done := b.hear(res, m.ID); done || ctx.Err() != nil {
+			if b.hear(res, m.ID) || !b.pause(ctx) {
 				return nil
 			}
-			// The daemon was replaced: the same subscription anew.
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(mcpRetry):
-			}
-			continue
+			continue // the daemon was replaced: the same subscription anew
 		}
 		answer, err := answered(res)
 		if errors.Is(err, errMCPSession) && within {
@@ -185,6 +185,16 @@ func (b *bridge) pass(ctx context.Context, m *mcpMessage) error {
 		}
 		b.say(answer)
 		return nil
+	}
+}
+
+// pause rests between two attempts. It reports false if ctx ended.
+func (b *bridge) pause(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(mcpRetry):
+		return true
 	}
 }
 

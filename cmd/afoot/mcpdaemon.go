@@ -51,7 +51,7 @@ func (a *app) startPrivate(ctx context.Context) (_ *privateDaemon, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("a private daemon: %w", err)
 	}
-	p.cmd = exec.Command(self, "serve") //nolint:gosec,noctx // it is this program, and its end is asked for by a signal
+	p.cmd = exec.Command(self, "serve") //nolint:noctx // it is this program, and its end is asked for by a signal
 	p.cmd.Env = a.privateEnv(p)
 	p.cmd.Stderr, p.cmd.SysProcAttr = a.stderr, bindToParent()
 	out, err := p.cmd.StdoutPipe()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -70,9 +71,7 @@ func (d *mcpDoor) send(ctx context.Context, method string, body []byte, headers 
 		if err != nil {
 			return nil, err
 		}
-		for name, values := range headers {
-			req.Header[name] = values
-		}
+		maps.Copy(req.Header, headers)
 		for _, edit := range r.RequestEditors {
 			if err := edit(ctx, req); err != nil {
 				return nil, err
@@ -107,7 +106,7 @@ func answered(res *http.Response) ([]byte, error) {
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode == http.StatusNotFound && res.Header.Get("Content-Type") == "application/problem+json" {
 		_, err := client.Check(res, nil)
-		if refusal, ok := errors.AsType[*client.RefusalError](err); ok && refusal.Problem.Code == client.ErrorCodeNotFound {
+		if refusal, ok := errors.AsType[*client.RefusalError](err); ok && refusal.Code == client.ErrorCodeNotFound {
 			return nil, errMCPSession
 		}
 		return nil, err
@@ -142,8 +141,8 @@ func (d *mcpDoor) live(ctx context.Context) {
 		switch {
 		case err == nil:
 			away = time.Time{}
-		case refused && (refusal.Problem.Code == client.ErrorCodeGone || refusal.Problem.Code == client.ErrorCodeUnknownAgent):
-			d.over(fmt.Errorf("the agent %s was ended: %s", d.agent, refusal.Problem.Detail))
+		case refused && (refusal.Code == client.ErrorCodeGone || refusal.Code == client.ErrorCodeUnknownAgent):
+			d.over(fmt.Errorf("the agent %s was ended: %s", d.agent, refusal.Detail))
 		case refused:
 		case away.IsZero():
 			away = time.Now()

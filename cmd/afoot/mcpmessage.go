@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"strconv"
 )
 
 // The headers of the Model Context Protocol.
@@ -64,8 +65,8 @@ func (m *mcpMessage) stateless(h http.Header) bool {
 func (m *mcpMessage) again(id string) *mcpMessage {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(m.text, &members) // it was read before
-	members["id"], _ = json.Marshal(id)
-	text, _ := json.Marshal(members)
+	members["id"] = json.RawMessage(strconv.Quote(id))
+	text := plainJSON(members)
 	return &mcpMessage{text: text, ID: members["id"], Method: m.Method, Params: m.Params}
 }
 
@@ -78,10 +79,18 @@ func mcpRefusal(id json.RawMessage, code int, message string) []byte {
 	if len(id) == 0 {
 		id = json.RawMessage("null")
 	}
-	text, _ := json.Marshal(struct {
+	return plainJSON(struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Error   wireError       `json:"error"`
 	}{"2.0", id, wireError{code, message}})
+}
+
+// plainJSON is for what can't fail: every raw part of it was read before.
+func plainJSON(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
 	return text
 }
