@@ -23,6 +23,7 @@ type Exchange struct {
 	server *Server
 	who    Who
 	body   []byte
+	name   string          // what the headers say that the request is about; "" if they don't
 	bound  *bound          // nil: not within an MCP session
 	ctx    context.Context //nolint:containedctx // the exchange is one request, and ends it
 	cancel context.CancelFunc

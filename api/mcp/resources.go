@@ -135,6 +135,9 @@ func contents(uri string, data []byte, begin, next, dropped int64, ended bool) *
 	}
 	if utf8.Valid(text) {
 		c.Text, next = string(text), offset+int64(len(text))
+		if len(text) == 0 {
+			c.Blob = []byte{} // the SDK leaves out an empty text, and one of both has to be there
+		}
 	} else {
 		c.MIMEType, c.Blob, offset = rawMIME, data, begin
 	}

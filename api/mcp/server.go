@@ -26,6 +26,7 @@ const Stateless = "2026-07-28"
 const (
 	headerVersion = "Mcp-Protocol-Version"
 	headerSession = "Mcp-Session-Id"
+	headerName    = "Mcp-Name"
 )
 
 // closeBound is how long the calls of an MCP session may take to end with it.
@@ -133,7 +134,7 @@ func (s *Server) Open(r *http.Request, who Who, body []byte) (*Exchange, error) 
 	x := &Exchange{
 		server: s, who: who, body: body, leave: func() {}, header: http.Header{},
 		returned: make(chan struct{}), settled: make(chan struct{}), ready: make(chan struct{}, 1),
-		request: r.Context(),
+		request: r.Context(), name: r.Header.Get(headerName),
 	}
 	id, handler := r.Header.Get(headerSession), s.stateful
 	if r.Header.Get(headerVersion) >= Stateless {

@@ -148,6 +148,12 @@ func (s *Server) named(ctx context.Context, params *taskParams) (x *Exchange, sn
 	if !declares(params.Meta) {
 		return nil, snapshot, undeclared()
 	}
+	if x.name != "" && x.name != params.TaskID {
+		return nil, snapshot, &jsonrpc.Error{
+			Code:    sdk.CodeHeaderMismatch,
+			Message: "header mismatch: Mcp-Name does not name the task of the request",
+		}
+	}
 	id, ok := s.taskOf(x.caller().Session, params.TaskID)
 	if !ok {
 		return nil, snapshot, invalidParams("Task not found")
