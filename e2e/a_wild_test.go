@@ -102,6 +102,20 @@ func nobody(t *testing.T, rows []wild) {
 	}
 }
 
+// wildsEndByKill kills all that the daemon's net can know, at once.
+func (c *client) wildsEndByKill(t *testing.T) {
+	t.Helper()
+	rows := traced(c.d.net(t), wilds())
+	started := c.begin(t, rows)
+	for _, id := range started {
+		c.kill(t, id)
+	}
+	for _, id := range started {
+		c.finish(t, id)
+	}
+	nobody(t, rows)
+}
+
 func TestA6WildTreesEndByKill(t *testing.T) {
 	t.Parallel()
 	for _, name := range wideNets {

@@ -119,15 +119,7 @@ func TestRunAs(t *testing.T) {
 				if netName(net) == "group" {
 					return
 				}
-				rows := traced(d.net(t), wilds())
-				started := c.begin(t, rows)
-				for _, id := range started {
-					c.kill(t, id)
-				}
-				for _, id := range started {
-					c.finish(t, id)
-				}
-				nobody(t, rows)
+				c.wildsEndByKill(t)
 			})
 		})
 	}

@@ -89,15 +89,7 @@ func TestUnprivilegedDaemon(t *testing.T) {
 			require.Equal(t, "19\n", text)
 
 			if d.net(t) != "group" {
-				rows := traced(d.net(t), wilds())
-				started := c.begin(t, rows)
-				for _, id := range started {
-					c.kill(t, id)
-				}
-				for _, id := range started {
-					c.finish(t, id)
-				}
-				nobody(t, rows)
+				c.wildsEndByKill(t)
 			}
 			begun := time.Now()
 			c.start(t, `trap "" TERM; sleep 875; sleep 877`)

@@ -147,14 +147,16 @@ export class Steps {
   }
 
   async log() {
-    const gate = this.gate();
-    const id = await this.start(`printf 'some text\\n'; ${gate.wait}printf 'more\\n'`);
+    const [begin, gate] = [this.gate(), this.gate()];
+    const id = await this.start(`${begin.wait}printf 'some text\\n'; ${gate.wait}printf 'more\\n'`);
     const uri = `afoot://tasks/${id}/log`;
     const { resources } = await this.client.listResources();
     assert(resources.some((r) => r.uri === uri), `${uri} in ${resources.map((r) => r.uri)}`);
     const { resourceTemplates } = await this.client.listResourceTemplates();
     assert(resourceTemplates.some((r) => r.uriTemplate === 'afoot://tasks/{id}/log'));
-    const text = async () => (await this.client.readResource({ uri })).contents.map((c) => c.text).join('');
+    const text = async () => (await this.client.readResource({ uri })).contents.map((c) => c.text ?? '').join('');
+    assert.equal(await text(), '', 'nothing so far');
+    begin.open();
     await until('the log', async () => (await text()) === 'some text\n');
     let subscription;
     if (this.modern) subscription = await this.client.listen({ resourceSubscriptions: [uri] });
