@@ -135,7 +135,7 @@ func New(cfg Config) (*API, error) {
 			return nil, fmt.Errorf("api: %w", err)
 		}
 	}
-	if a.metrics, err = newMetrics(cfg.Metrics, cfg.Counts, a.hub.Streams); err != nil {
+	if a.metrics, err = newMetrics(cfg.Metrics, cfg.Counts, a.hub.Streams, func() int { return a.mcp.Sessions() }); err != nil {
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}
 	if a.tools, err = a.newTools(cfg.Tools); err != nil {

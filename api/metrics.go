@@ -27,7 +27,7 @@ type metrics struct {
 }
 
 // newMetrics registers everything in reg, or in a registry of its own.
-func newMetrics(reg *prometheus.Registry, counts func() map[registry.Kind]map[registry.Status]int, streams func() int) (*metrics, error) {
+func newMetrics(reg *prometheus.Registry, counts func() map[registry.Kind]map[registry.Status]int, streams, sessions func() int) (*metrics, error) {
 	if reg == nil {
 		reg = prometheus.NewRegistry()
 	}
@@ -65,6 +65,9 @@ func newMetrics(reg *prometheus.Registry, counts func() map[registry.Kind]map[re
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "afoot_streams", Help: "Open event streams.",
 		}, func() float64 { return float64(streams()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "afoot_mcp_sessions", Help: "Sessions of the Model Context Protocol.",
+		}, func() float64 { return float64(sessions()) }),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	}

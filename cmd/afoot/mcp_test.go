@@ -205,3 +205,17 @@ func envOf(r *rig, name string) (value string) {
 	}
 	return value
 }
+
+func TestMCPBridgeSurvivesReload(t *testing.T) {
+	r := newRig(t)
+	r.serve()
+	s := r.speak()
+	s.hello()
+	s.call(1, "bash", `{"command":"echo begun; sleep 1000","description":"x"}`)
+	r.eventually("it runs", func() bool { return strings.Contains(r.ok("logs", "bash-1"), "begun") })
+	r.ok("reload")
+	require.Equal(t, "begun\n[still running as background task bash-1]", s.answer(1))
+	s.call(2, "task_kill", `{"task_id":"bash-1"}`)
+	require.Equal(t, "requested cancellation of task bash-1", s.answer(2))
+	require.Zero(t, s.end(), s.errs)
+}
