@@ -27,7 +27,7 @@ func (p *Producer) Adopt(data json.RawMessage, launch registry.Launch) (registry
 	if err != nil {
 		return nil, fmt.Errorf("adopt a command: %w", err)
 	}
-	r := &run{producer: p, request: string(h.Request), stops: h.Live.Stops}
+	r := &run{producer: p, request: newDescription(h.Request)}
 	if err := r.adopt(&h, launch); err != nil {
 		p.abandon(h.Live)
 		return nil, fmt.Errorf("adopt a command: %w", err)
@@ -38,7 +38,7 @@ func (p *Producer) Adopt(data json.RawMessage, launch registry.Launch) (registry
 func (r *run) adopt(h *handle, launch registry.Launch) (err error) {
 	p, s := r.producer, h.Live
 	l := &live{
-		settle: launch.Settle, timeoutMs: s.TimeoutMs, memoryMaxBytes: s.MemoryMaxBytes,
+		settle: launch.Settle, timeoutMs: s.TimeoutMs, memoryMaxBytes: s.MemoryMaxBytes, stops: s.Stops,
 		collected: s.Collected, exit: s.Exit, overMemory: s.OverMemory,
 		escalation: proc.Escalation{Told: s.Told, Since: proc.Moment(s.Since)},
 		deadline:   proc.Moment(s.Deadline), bound: proc.Moment(s.Bound),

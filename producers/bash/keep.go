@@ -53,9 +53,7 @@ func (h *handle) encode() json.RawMessage {
 }
 
 func (r *run) handle() (h handle, err error) {
-	if r.request != "" {
-		h.Request = json.RawMessage(r.request)
-	}
+	h.Request = r.request.json()
 	r.mu.Lock()
 	if r.ghosts != nil {
 		h.Left = r.ghosts.name
@@ -82,7 +80,7 @@ func (p *Producer) Restore(data json.RawMessage) (registry.Run, error) {
 }
 
 func (p *Producer) restore(h *handle) (*run, error) {
-	r := &run{producer: p, request: string(h.Request)}
+	r := &run{producer: p, request: newDescription(h.Request)}
 	var err error
 	if r.log, err = p.store.Reopen(h.Log); err != nil {
 		return nil, err

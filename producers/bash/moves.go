@@ -102,7 +102,7 @@ func (r *run) state(l *live) (json.RawMessage, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := &liveState{
-		Process: l.process.HandOver(), Stops: r.stops, TimeoutMs: l.timeoutMs, MemoryMaxBytes: l.memoryMaxBytes,
+		Process: l.process.HandOver(), Stops: l.stops, TimeoutMs: l.timeoutMs, MemoryMaxBytes: l.memoryMaxBytes,
 		Deadline: proc.Clock(l.deadline), Bound: proc.Clock(l.bound),
 		Cause: l.cause, Stopping: l.stopping, Told: l.escalation.Told, Since: proc.Clock(l.escalation.Since), Exited: l.exited,
 		Collected: l.collected, Exit: l.exit, OverMemory: l.overMemory,

@@ -52,6 +52,19 @@ type result struct {
 	Leftovers []leftover `json:"leftovers,omitempty"`
 }
 
+// plain says that a command ended well, and that there is nothing more to say.
+func (e *ending) plain() bool {
+	return e.exit == proc.Exit{} && e.cause == none && len(e.left) == 0 && e.losses == losses{} && !e.overMemory
+}
+
+// outcome is [ending.outcome]. That of most commands is the same, and is there once.
+func (p *Producer) outcome(e *ending) registry.Outcome {
+	if e.plain() {
+		return p.well
+	}
+	return e.outcome()
+}
+
 // outcome words an ending.
 func (e ending) outcome() registry.Outcome {
 	status := registry.StatusCompleted

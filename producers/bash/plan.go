@@ -14,7 +14,7 @@ const maxInlineBytes = 1 << 10
 type plan struct {
 	producer  *Producer
 	request   request
-	described string
+	described description
 }
 
 // Prepare implements [registry.Producer]. It looks at the file system for the

@@ -72,6 +72,8 @@ type Producer struct {
 	store      *output.Store
 	sink       *output.Sink
 	logger     *slog.Logger
+	// well is the outcome of a plain ending. Nobody changes a result.
+	well registry.Outcome
 
 	mu     sync.Mutex
 	closed bool
@@ -110,6 +112,7 @@ func New(config Config) (*Producer, error) {
 		haunted:    make(map[*run]struct{}),
 		living:     make(map[*run]struct{}),
 		hold:       make(chan struct{}),
+		well:       ending{}.outcome(),
 	}
 	if p.contextEnv == nil {
 		p.contextEnv = func(context.Context) []string { return nil }
@@ -268,11 +271,11 @@ func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case err == nil && !info.IsDir():
-		return registry.Errorf(registry.CodeInvalid, "workdir %q is not a directory", dir)
+		return invalid("workdir %q is not a directory", dir)
 	case err == nil:
 		if err = access(dir); err == nil {
 			return nil
 		}
 	}
-	return registry.Errorf(registry.CodeInvalid, "workdir %q can't be used: %s", dir, reason(err))
+	return invalid("workdir %.*q can't be used: %s", maxPathBytes, dir, reason(err))
 }

@@ -16,6 +16,8 @@ const (
 	// maxStringBytes is the most that the kernel takes as one argument or one
 	// variable of the environment (MAX_ARG_STRLEN, less its closing NUL).
 	maxStringBytes = 131_071
+	// maxPathBytes is the most that the kernel takes as a path (PATH_MAX).
+	maxPathBytes = 4096
 	// minNice and maxNice are the system's bounds. Below 0 needs the right to.
 	minNice, maxNice = -20, 19
 )
@@ -121,9 +123,9 @@ func explain(err error) error {
 	}
 	switch {
 	case errors.Is(err, json.ErrUnknownName):
-		return invalid("unknown member %q", pointer.LastToken())
+		return invalid("unknown member %.*q", maxShownBytes, pointer.LastToken())
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		return invalid("member %q is given twice", pointer.LastToken())
+		return invalid("member %.*q is given twice", maxShownBytes, pointer.LastToken())
 	default:
 		return registry.Wrap(registry.CodeInvalid, err, "the request is not a valid JSON object")
 	}
@@ -140,7 +142,7 @@ func (r *request) resolve(base string) error {
 	if filepath.Clean(r.workdir) != r.workdir {
 		resolved, err := filepath.EvalSymlinks(r.workdir)
 		if err != nil {
-			return invalid("workdir %q can't be used: %s", r.workdir, reason(err))
+			return invalid("workdir %.*q can't be used: %s", maxPathBytes, r.workdir, reason(err))
 		}
 		r.workdir = resolved
 	}
@@ -148,7 +150,7 @@ func (r *request) resolve(base string) error {
 }
 
 // describe is the request for people: of the environment only the names.
-func (r *request) describe() (string, error) {
+func (r *request) describe() (description, error) {
 	shown := struct {
 		Command        string   `json:"command"`
 		Workdir        string   `json:"workdir"`
@@ -178,7 +180,7 @@ func (r *request) describe() (string, error) {
 	}
 	data, err := json.Marshal(shown)
 	if err != nil {
-		return "", fmt.Errorf("describe the request: %w", err)
+		return description{}, fmt.Errorf("describe the request: %w", err)
 	}
-	return string(data), nil
+	return newDescription(data), nil
 }

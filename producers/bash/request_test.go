@@ -31,8 +31,8 @@ func TestBadRequestsAreRefusedByName(t *testing.T) {
 		{`[]`, "not a valid JSON object", registry.CodeInvalid},
 		{`{"command":"true"`, "not a valid JSON object", registry.CodeInvalid},
 		{`{"command":""}`, "command must not be empty", registry.CodeInvalid},
-		{`{"command":null}`, "command must be a string", registry.CodeInvalid},
-		{`{"command":7}`, "command must be a string", registry.CodeInvalid},
+		{`{"command":null}`, "command must be a string, not null", registry.CodeInvalid},
+		{`{"command":7}`, "command must be a string, not a number", registry.CodeInvalid},
 		{`{"command":"a\u0000b"}`, "command must not hold a NUL", registry.CodeInvalid},
 		{"{\"command\":\"a\xff\"}", "not a valid JSON object", registry.CodeInvalid},
 		{`{"command":"a","command":"b"}`, `"command" is given twice`, registry.CodeInvalid},
@@ -44,9 +44,9 @@ func TestBadRequestsAreRefusedByName(t *testing.T) {
 		{`{"command":"a","workdir":"/no/../no/such"}`, "no such file", registry.CodeInvalid},
 		{`{"command":"a","workdir":"` + file + `"}`, "is not a directory", registry.CodeInvalid},
 		{`{"command":"a","workdir":"/tmp\u0000"}`, "workdir must not hold a NUL", registry.CodeInvalid},
-		{`{"command":"a","env":[]}`, "env must be an object", registry.CodeInvalid},
+		{`{"command":"a","env":[]}`, "env must be an object of strings, not an array", registry.CodeInvalid},
 		{`{"command":"a","env":null}`, "env must be an object", registry.CodeInvalid},
-		{`{"command":"a","env":{"A":1}}`, "value of env A must be a string", registry.CodeInvalid},
+		{`{"command":"a","env":{"A":1}}`, "value of env A must be a string, not a number", registry.CodeInvalid},
 		{`{"command":"a","env":{"A":"1","A":"2"}}`, `"A" is given twice`, registry.CodeInvalid},
 		{`{"command":"a","env":{"":"1"}}`, "env name must not be empty", registry.CodeInvalid},
 		{`{"command":"a","env":{"A=B":"1"}}`, `"A=B" must not hold '='`, registry.CodeInvalid},
@@ -56,13 +56,17 @@ func TestBadRequestsAreRefusedByName(t *testing.T) {
 		{`{"command":"a","env":{"BIG":"` + strings.Repeat("x", 140_000) + `"}}`, "env BIG has 140004 bytes", registry.CodeInvalid},
 		{`{"command":"a","timeoutMs":0}`, "timeoutMs must be an integer", registry.CodeInvalid},
 		{`{"command":"a","timeoutMs":-1}`, "timeoutMs must be an integer", registry.CodeInvalid},
-		{`{"command":"a","timeoutMs":1.5}`, "timeoutMs must be an integer", registry.CodeInvalid},
-		{`{"command":"a","timeoutMs":"5"}`, "timeoutMs must be an integer", registry.CodeInvalid},
+		{`{"command":"a","timeoutMs":1.5}`, "timeoutMs must be an integer from 1 to 9007199254740991, not 1.5", registry.CodeInvalid},
+		{`{"command":"a","timeoutMs":"5"}`, `9007199254740991, not "5"`, registry.CodeInvalid},
 		{`{"command":"a","timeoutMs":null}`, "timeoutMs must be an integer", registry.CodeInvalid},
 		{`{"command":"a","timeoutMs":9007199254740992}`, "timeoutMs must be an integer", registry.CodeInvalid},
-		{`{"command":"a","timeoutMs":99999999999999999999999}`, "timeoutMs must be an integer", registry.CodeInvalid},
+		{`{"command":"a","timeoutMs":99999999999999999999999}`, "not 99999999999999999999999", registry.CodeInvalid},
+		{`{"command":"a","timeoutMs":"` + strings.Repeat("é", 100) + `"}`, `not "` + strings.Repeat("é", 31) + "…", registry.CodeInvalid},
+		{`{"command":"a","` + strings.Repeat("x", 100_000) + `":1}`, `unknown member "xxx`, registry.CodeInvalid},
+		{`{"command":"a","env":{"=` + strings.Repeat("x", 100_000) + `":"1"}}`, `must not hold '='`, registry.CodeInvalid},
+		{`{"command":"a","workdir":"/` + strings.Repeat("x", 100_000) + `"}`, "file name too long", registry.CodeInvalid},
 		{`{"command":"a","nice":-21}`, "nice must be an integer from -20 to 19", registry.CodeInvalid},
-		{`{"command":"a","nice":20}`, "nice must be an integer from -20 to 19", registry.CodeInvalid},
+		{`{"command":"a","nice":20}`, "nice must be an integer from -20 to 19, not 20", registry.CodeInvalid},
 		{`{"command":"a","nice":1.5}`, "nice must be an integer", registry.CodeInvalid},
 		{`{"command":"a","nice":null}`, "nice must be an integer", registry.CodeInvalid},
 		{`{"command":"a","memoryMaxBytes":0}`, "memoryMaxBytes must be an integer from 1 to 9007199254740991", registry.CodeInvalid},
@@ -70,16 +74,17 @@ func TestBadRequestsAreRefusedByName(t *testing.T) {
 		{`{"command":"a","memoryMaxBytes":"1"}`, "memoryMaxBytes must be an integer", registry.CodeInvalid},
 		{`{"command":"a","pidsMax":0}`, "pidsMax must be an integer from 1", registry.CodeInvalid},
 		{`{"command":"a","pidsMax":-1}`, "pidsMax must be an integer from 1", registry.CodeInvalid},
-		{`{"command":"a","stdin":"x"}`, `stdin must be "null" or "open"`, registry.CodeInvalid},
-		{`{"command":"a","streams":"both"}`, `streams must be "merged" or "split"`, registry.CodeInvalid},
+		{`{"command":"a","stdin":"x"}`, `stdin must be "null" or "open", not "x"`, registry.CodeInvalid},
+		{`{"command":"a","streams":"both"}`, `streams must be "merged" or "split", not "both"`, registry.CodeInvalid},
 		{`{"command":"a","leftovers":null}`, "leftovers must be a string", registry.CodeInvalid},
-		{`{"command":"a","leftovers":1}`, "leftovers must be a string", registry.CodeInvalid},
+		{`{"command":"a","leftovers":1}`, "leftovers must be a string, not a number", registry.CodeInvalid},
 		{`{"command":"` + strings.Repeat("x", 1<<20+1) + `"}`, "command has 1048577 bytes", registry.CodeTooLarge},
 		{strings.Repeat(`{"command":`, 100_000), "not a valid JSON object", registry.CodeInvalid},
 	} {
 		_, err := stand.Prepare(context.Background(), registry.Spec{Kind: Kind, Fields: []byte(c.fields)})
 		shown := c.fields[:min(len(c.fields), 80)]
 		require.ErrorContains(t, err, c.message, shown)
+		require.Less(t, len(err.Error()), 5000, shown)
 		require.Equal(t, c.code, registry.CodeOf(err), shown)
 	}
 }
@@ -141,7 +146,7 @@ func TestRequestShowsNoValues(t *testing.T) {
 	require.NoError(t, err)
 	described, err := r.describe()
 	require.NoError(t, err)
-	requireSameJSON(t, `{"command":"true","workdir":"","stdin":"open","streams":"split","leftovers":"stop","nice":5,"memoryMaxBytes":9007199254740991,"pidsMax":3}`, []byte(described))
+	requireSameJSON(t, `{"command":"true","workdir":"","stdin":"open","streams":"split","leftovers":"stop","nice":5,"memoryMaxBytes":9007199254740991,"pidsMax":3}`, described.json())
 
 	long := ": " + strings.Repeat("é", 3000)
 	task = stand.run(long)
@@ -190,6 +195,6 @@ func FuzzPrepare(f *testing.F) {
 		require.NoError(t, registry.ValidateLabel(label(r.command)))
 		described, err := r.describe()
 		require.NoError(t, err)
-		require.True(t, json.Valid([]byte(described)))
+		require.True(t, json.Valid(described.json()))
 	})
 }

@@ -21,10 +21,8 @@ type run struct {
 	stream
 	// stderr is nil when both streams are one.
 	stderr *stream
-	// stops says that leftovers are stopped.
-	stops bool
-	// request is empty when it is kept aside of the log.
-	request string
+	// request is none when it is kept aside of the log.
+	request description
 
 	mu sync.Mutex
 	// live is nil once the end was reported.
@@ -44,6 +42,8 @@ type live struct {
 	timeoutMs int64
 	// memoryMaxBytes is 0 without a limit.
 	memoryMaxBytes int64
+	// stops says that leftovers are stopped.
+	stops bool
 	// done is closed when the end was reported.
 	done chan struct{}
 	// work counts the goroutines that attend to the command.
@@ -100,7 +100,7 @@ func (r *run) attend(l *live, hold <-chan struct{}) {
 		exit: l.exit, cause: l.cause, timeoutMs: l.timeoutMs, left: left, losses: r.losses(),
 		overMemory: l.overMemory, memoryMaxBytes: l.memoryMaxBytes,
 	}
-	l.settle(end.outcome(), l.exitErr)
+	l.settle(r.producer.outcome(&end), l.exitErr)
 	r.mark(func() { r.live = nil })
 	close(l.done)
 	r.producer.end(r)
@@ -186,7 +186,7 @@ func (r *run) settleTree(l *live, hold <-chan struct{}) (left []proc.Member, ok 
 			if left, err = l.process.Tree().Lingering(patience); err != nil {
 				r.producer.logger.Error("leftovers can't be counted", "error", err.Error())
 			}
-			stop = r.stops && (err != nil || len(left) > 0)
+			stop = l.stops && (err != nil || len(left) > 0)
 		}
 		if stop {
 			if !r.stopTree(l, hold) {
@@ -266,8 +266,8 @@ func (r *run) losses() losses {
 
 // Request implements [registry.Run].
 func (r *run) Request() (json.RawMessage, error) {
-	if r.request != "" {
-		return json.RawMessage(r.request), nil
+	if !r.request.none() {
+		return r.request.json(), nil
 	}
 	data, err := r.log.ReadAside()
 	if err != nil {

@@ -22,11 +22,11 @@ const maxTimerMs = int64(math.MaxInt64 / time.Millisecond)
 // start makes the logs, then the pipes, then the process; each failure takes back
 // what was made before it.
 func (p *plan) start(launch registry.Launch, env []string) (*run, error) {
-	r := &run{producer: p.producer, request: p.described, stops: p.request.stop}
+	r := &run{producer: p.producer, request: p.described}
 	err := p.openLogs(r)
-	if err == nil && len(p.described) > maxInlineBytes {
-		r.request = ""
-		if err = r.log.WriteAside([]byte(p.described)); err != nil {
+	if err == nil && p.described.size() > maxInlineBytes {
+		r.request = description{}
+		if err = r.log.WriteAside(p.described.json()); err != nil {
 			err = refusal(err, "the request can't be stored")
 		}
 	}
@@ -62,6 +62,7 @@ func (p *plan) launch(r *run, launch registry.Launch, env []string) error {
 		settle:         launch.Settle,
 		timeoutMs:      p.request.timeoutMs,
 		memoryMaxBytes: p.request.memoryMaxBytes,
+		stops:          p.request.stop,
 		done:           make(chan struct{}),
 		hold:           make(chan struct{}),
 	}
