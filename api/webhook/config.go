@@ -73,7 +73,7 @@ const (
 	maxFlights           = 16
 	maxFlightsPerSession = 4
 	// maxPending bounds what waits for one webhook; beyond it the oldest is given up.
-	maxPending = 4096
+	maxPending = 1000
 )
 
 // The time between two posts of one notice: it doubles from the first to the last, and

@@ -66,7 +66,7 @@ configuration; 3 no daemon answers. "afoot run" exits with the code of the task.
 	root.AddCommand(
 		a.serveCommand(), a.reloadCommand(), a.backupCommand(), a.doctorCommand(), a.tokenCommand(), a.secretCommand(),
 		a.runCommand(), a.lsCommand(), a.outputCommand(), a.logsCommand(), a.inputCommand(), a.signalCommand(), a.killCommand(),
-		a.eventsCommand(), a.mcpCommand(), a.openCommand(), a.agentsCommand(), a.versionCommand(),
+		a.eventsCommand(), a.mcpCommand(), a.openCommand(), a.agentsCommand(), a.webhooksCommand(), a.versionCommand(),
 	)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
