@@ -9,7 +9,7 @@ import (
 )
 
 func TestDescriptionIsTheRequest(t *testing.T) {
-	for _, command := range []string{"true", `a "quoted" \ one`, `\`, `\"`, "line\nline", "\x00é", strings.Repeat("x", 3000)} {
+	for _, command := range []string{"true", `a "quoted" \ one`, `\`, `\"`, "one line\nanother", "\x00é", strings.Repeat("x", 3000)} {
 		r := request{command: command, workdir: `/a"b`}
 		d, err := r.describe()
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 // text reads a string without NUL.
 func text(field string, value jsontext.Value) (string, error) {
 	if value.Kind() != '"' {
-		return "", invalid("%s must be a string", field)
+		return "", invalid("%s must be a string, not %s", field, kindName(value.Kind()))
 	}
 	var s string
 	if err := json.Unmarshal(value, &s); err != nil {
@@ -57,7 +58,7 @@ func parseEnv(value jsontext.Value) ([]variable, error) {
 		return nil, nil
 	}
 	if value.Kind() != '{' {
-		return nil, invalid("env must be an object of strings")
+		return nil, invalid("env must be an object of strings, not %s", kindName(value.Kind()))
 	}
 	var raw map[string]jsontext.Value
 	if err := json.Unmarshal(value, &raw); err != nil {
@@ -68,12 +69,12 @@ func parseEnv(value jsontext.Value) ([]variable, error) {
 		if err := checkName(name); err != nil {
 			return nil, err
 		}
-		content, err := text("the value of env "+name, value)
+		content, err := text(fmt.Sprintf("the value of env %.*s", maxShownBytes, name), value)
 		if err != nil {
 			return nil, err
 		}
 		if n := len(name) + 1 + len(content); n > maxStringBytes {
-			return nil, invalid("env %s has %d bytes with its name; at most %d are taken", name, n, maxStringBytes)
+			return nil, invalid("env %.*s has %d bytes with its name; at most %d are taken", maxShownBytes, name, n, maxStringBytes)
 		}
 		env = append(env, variable{name, content})
 	}
@@ -86,9 +87,9 @@ func checkName(name string) error {
 	case name == "":
 		return invalid("an env name must not be empty")
 	case strings.ContainsAny(name, "=\x00"):
-		return invalid("env name %q must not hold '=' or NUL", name)
+		return invalid("env name %.*q must not hold '=' or NUL", maxShownBytes, name)
 	case strings.HasPrefix(name, ownPrefix):
-		return invalid("env name %q must not begin with %s", name, ownPrefix)
+		return invalid("env name %.*q must not begin with %s", maxShownBytes, name, ownPrefix)
 	}
 	return nil
 }
@@ -100,7 +101,7 @@ func parseInt(field string, value jsontext.Value, low, high int64) (int64, error
 	}
 	var n int64
 	if value.Kind() != '0' || json.Unmarshal(value, &n) != nil || n < low || n > high {
-		return 0, invalid("%s must be an integer from %d to %d", field, low, high)
+		return 0, invalid("%s must be an integer from %d to %d, not %s", field, low, high, given(value))
 	}
 	return n, nil
 }
@@ -116,7 +117,38 @@ func parseChoice(field string, value jsontext.Value, first, second string) (bool
 	case err != nil:
 		return false, err
 	case choice != first && choice != second:
-		return false, invalid("%s must be %q or %q", field, first, second)
+		return false, invalid("%s must be %q or %q, not %s", field, first, second, given(value))
 	}
 	return choice == second, nil
+}
+
+// maxShownBytes is how much of a wrong value or name is repeated: a request may be
+// large, and what refuses it is read by people.
+const maxShownBytes = 64
+
+// given repeats a wrong value as it was given, or its beginning.
+func given(value jsontext.Value) string {
+	text := strings.Join(strings.Fields(string(value)), " ")
+	if len(text) > maxShownBytes {
+		text = strings.ToValidUTF8(text[:maxShownBytes], "") + "…"
+	}
+	return text
+}
+
+// kindName says what a value is. What may be a secret is not repeated.
+func kindName(kind jsontext.Kind) string {
+	switch kind {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '[':
+		return "an array"
+	default:
+		return "an object"
+	}
 }

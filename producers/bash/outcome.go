@@ -3,7 +3,6 @@ package bash
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"afoot/producers/proc"
@@ -53,12 +52,12 @@ type result struct {
 }
 
 // plain says that a command ended well, and that there is nothing more to say.
-func (e *ending) plain() bool {
+func (e ending) plain() bool {
 	return e.exit == proc.Exit{} && e.cause == none && len(e.left) == 0 && e.losses == losses{} && !e.overMemory
 }
 
 // outcome is [ending.outcome]. That of most commands is the same, and is there once.
-func (p *Producer) outcome(e *ending) registry.Outcome {
+func (p *Producer) outcome(e ending) registry.Outcome {
 	if e.plain() {
 		return p.well
 	}
@@ -76,13 +75,10 @@ func (e ending) outcome() registry.Outcome {
 
 func (e ending) detail() string {
 	var detail strings.Builder
-	switch {
-	case e.cause == timedOut:
+	if e.cause == timedOut {
 		fmt.Fprintf(&detail, "timed out after %dms", e.timeoutMs)
-	case e.exit.Signal != 0:
-		detail.WriteString("signal: " + proc.SignalName(e.exit.Signal))
-	default:
-		detail.WriteString("exit code: " + strconv.Itoa(e.exit.Code))
+	} else {
+		detail.WriteString(e.exit.String())
 	}
 	if e.overMemory {
 		fmt.Fprintf(&detail, "; over its limit of %d bytes of memory", e.memoryMaxBytes)

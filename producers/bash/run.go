@@ -100,7 +100,7 @@ func (r *run) attend(l *live, hold <-chan struct{}) {
 		exit: l.exit, cause: l.cause, timeoutMs: l.timeoutMs, left: left, losses: r.losses(),
 		overMemory: l.overMemory, memoryMaxBytes: l.memoryMaxBytes,
 	}
-	l.settle(r.producer.outcome(&end), l.exitErr)
+	l.settle(r.producer.outcome(end), l.exitErr)
 	r.mark(func() { r.live = nil })
 	close(l.done)
 	r.producer.end(r)

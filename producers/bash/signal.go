@@ -9,9 +9,6 @@ import (
 	"afoot/registry"
 )
 
-// maxSignalBytes is how much of a name that is none is repeated.
-const maxSignalBytes = 32
-
 // sendable are the signals that a caller may send: those that people and programs
 // send each other, but not the ones that tell a program of its own faults.
 func sendable() []syscall.Signal {
@@ -27,7 +24,7 @@ func sendable() []syscall.Signal {
 func (r *run) Signal(name string) error {
 	signal, known := proc.SignalByName(name)
 	if !known || !slices.Contains(sendable(), signal) {
-		return invalid("%.*q is no signal that can be sent; INT, TERM, HUP, USR1, STOP, CONT and KILL are some", maxSignalBytes, name)
+		return invalid("%.*q is no signal that can be sent; INT, TERM, HUP, USR1, STOP, CONT and KILL are some", maxShownBytes, name)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

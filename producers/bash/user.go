@@ -50,7 +50,7 @@ func (p *Producer) prove() error {
 	exit, err := process.Reap()
 	process.Tree().Stop(0)
 	if err == nil && exit != (proc.Exit{}) {
-		err = fmt.Errorf("run %s as user %d and group %d: exit code %d", p.shell, p.runAs.UID, p.runAs.GID, exit.Code)
+		err = fmt.Errorf("run %s as user %d and group %d: %s", p.shell, p.runAs.UID, p.runAs.GID, exit)
 	}
 	return err
 }

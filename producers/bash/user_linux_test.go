@@ -131,6 +131,21 @@ func TestAShellThatTheUserCannotRunIsNoStart(t *testing.T) {
 	require.ErrorContains(t, err, "as user 65534 and group 65534: permission denied")
 }
 
+// TestAShellThatDiesAsTheUserIsNoStart says what it died of.
+func TestAShellThatDiesAsTheUserIsNoStart(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root runs commands as somebody else")
+	}
+	for command, says := range map[string]string{"kill -9 $$": "signal: SIGKILL", "exit 7": "exit code: 7"} {
+		shell := filepath.Join(open(t), "shell")
+		require.NoError(t, os.WriteFile(shell, []byte("#!/bin/bash\n"+command+"\n"), 0o700))
+		require.NoError(t, os.Chmod(shell, 0o755))
+		stand := newStand(t)
+		_, err := New(Config{Shell: shell, RunAs: &proc.User{UID: 65534, GID: 65534}, Store: stand.store, Sink: stand.Producer.sink})
+		require.ErrorContains(t, err, "as user 65534 and group 65534: "+says)
+	}
+}
+
 // open gives a directory that everybody may look into.
 func open(t *testing.T) string {
 	t.Helper()

@@ -18,6 +18,14 @@ type Exit struct {
 	Signal syscall.Signal
 }
 
+// String is as people are told of it: "exit code: 3", "signal: SIGKILL".
+func (e Exit) String() string {
+	if e.Signal != 0 {
+		return "signal: " + SignalName(e.Signal)
+	}
+	return fmt.Sprintf("exit code: %d", e.Code)
+}
+
 // SignalName gives the name of a signal, such as SIGTERM.
 func SignalName(signal syscall.Signal) string {
 	if name := unix.SignalName(signal); name != "" {
