@@ -82,16 +82,6 @@ func (p *Producer) TakeBack() {
 	p.visitLocked()
 }
 
-func (p *Producer) hauntedRuns() []*run {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	runs := make([]*run, 0, len(p.haunted))
-	for r := range p.haunted {
-		runs = append(runs, r)
-	}
-	return runs
-}
-
 // stop begins a stop of leftovers, unless the producer is handed over: then it begins
 // when that is taken back.
 func (p *Producer) stop(work func(hold <-chan struct{})) {

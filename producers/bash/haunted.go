@@ -1,6 +1,8 @@
 package bash
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"afoot/producers/proc"
@@ -42,10 +44,7 @@ func (p *Producer) stopVisitsLocked() {
 // visitAll ends the haunting of those of whom nobody is left.
 func (p *Producer) visitAll() {
 	p.mu.Lock()
-	haunted := make(map[*run]struct{}, len(p.haunted))
-	for r := range p.haunted {
-		haunted[r] = struct{}{}
-	}
+	haunted := maps.Clone(p.haunted)
 	for _, r := range p.adopted {
 		delete(haunted, r) // what it has goes to another one
 	}
@@ -69,17 +68,17 @@ func (p *Producer) visitAll() {
 // Haunted counts the ended commands of which processes still live. It looks at the
 // processes of each that left some.
 func (p *Producer) Haunted() int {
-	p.mu.Lock()
-	runs := make([]*run, 0, len(p.haunted))
-	for r := range p.haunted {
-		runs = append(runs, r)
-	}
-	p.mu.Unlock()
 	living := 0
-	for _, r := range runs {
+	for _, r := range p.hauntedRuns() {
 		if r.Left() {
 			living++
 		}
 	}
 	return living
+}
+
+func (p *Producer) hauntedRuns() []*run {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.haunted))
 }

@@ -2,6 +2,7 @@ package bash
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"afoot/producers/proc"
@@ -13,16 +14,12 @@ const maxNamed = 10
 // unfinished says of what keeps the producer from closing which processes there are.
 func (p *Producer) unfinished(err error) error {
 	p.mu.Lock()
-	runs := make([]*run, 0, len(p.living)+len(p.haunted))
-	for _, some := range []map[*run]struct{}{p.living, p.haunted} {
-		for r := range some {
-			runs = append(runs, r)
-		}
-	}
+	runs := maps.Clone(p.living)
+	maps.Copy(runs, p.haunted) // one that is just ending is both
 	p.mu.Unlock()
 	var left []proc.Member
 	commands := 0
-	for _, r := range runs {
+	for r := range runs {
 		if tree := r.tree(); tree != nil {
 			commands++
 			members, _ := tree.Members() // who can't be listed can't be named
