@@ -212,7 +212,10 @@ func TestMCPBridgeSurvivesReload(t *testing.T) {
 	s := r.speak()
 	s.hello()
 	s.call(1, "bash", `{"command":"echo begun; sleep 1000","description":"x"}`)
-	r.eventually("it runs", func() bool { return strings.Contains(r.ok("logs", "bash-1"), "begun") })
+	r.eventually("it runs", func() bool {
+		log, _, _ := r.afoot("logs", "bash-1")
+		return strings.Contains(log, "begun")
+	})
 	r.ok("reload")
 	require.Equal(t, "begun\n[still running as background task bash-1]", s.answer(1))
 	s.call(2, "task_kill", `{"task_id":"bash-1"}`)
