@@ -144,7 +144,7 @@ func New(cfg Config) (*API, error) {
 	if a.mcp, err = a.newMCP(cfg.MCP); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-	a.handler = cfg.Doors.Wrap(a.refuseAtDoor)(bodyless(a.routes()))
+	a.handler = cfg.Doors.Wrap(a.refuseAtDoor)(a.staying(bodyless(a.routes())))
 	a.detach = append(a.detach,
 		a.service.OnChange(registry.AllOwners(), a.changed),
 		a.service.OnDone(registry.AllOwners(), a.done))

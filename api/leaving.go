@@ -1,6 +1,11 @@
 package api
 
-import "sync"
+import (
+	"net/http"
+	"sync"
+
+	"afoot/registry"
+)
 
 // leaving says that the daemon is about to be replaced, until it is not. It is made by
 // newLeaving.
@@ -14,7 +19,8 @@ type leaving struct {
 func newLeaving() leaving { return leaving{begun: make(chan struct{})} }
 
 // Leave ends what clients can go on with elsewhere: logs that are followed. Waits that
-// the service releases say that they may be repeated at once. Streams are the hub's.
+// the service releases say that they may be repeated at once, and so is refused what
+// still comes by an open connection. Streams are the hub's.
 func (a *API) Leave() {
 	a.leaving.mu.Lock()
 	defer a.leaving.mu.Unlock()
@@ -44,4 +50,18 @@ func (a *API) isLeaving() bool {
 	a.leaving.mu.Lock()
 	defer a.leaving.mu.Unlock()
 	return a.leaving.on
+}
+
+// staying refuses what comes while the daemon leaves.
+func (a *API) staying(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !a.isLeaving() {
+			next.ServeHTTP(w, r)
+			return
+		}
+		h := w.Header()
+		h.Set("Retry-After", "0")
+		h.Set("Connection", "close")
+		callOf(w).fail(r, registry.Errorf(registry.CodeUnavailable, "The daemon is being replaced; ask again at once."))
+	})
 }

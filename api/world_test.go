@@ -40,6 +40,7 @@ type world struct {
 	jobs      *registrytest.Producer
 	authority *auth.Authority
 	hub       *sse.Hub
+	api       *api.API
 	server    *httptest.Server
 	log       *logBuffer
 	// seen has every documented exchange that took place.
@@ -82,6 +83,7 @@ func newWorld(t *testing.T, change ...func(*setup)) *world {
 	s.api.Authority, s.api.Hub, s.api.Counts = w.authority, w.hub, w.service.Counts
 	a, err := api.New(s.api)
 	w.is.NoError(err)
+	w.api = a
 	w.is.NoError(w.service.Load(t.Context()))
 	w.is.NoError(a.Reconcile(t.Context()))
 	w.server = httptest.NewUnstartedServer(a.Handler())
@@ -154,9 +156,15 @@ func (w *world) call(method, path, body string, headers ...string) answer {
 	res, err := w.server.Client().Do(r)
 	w.is.NoError(err)
 	defer res.Body.Close()
+	a := w.answered(res)
+	w.check(exchange{request: r, sent: body, status: a.status, header: a.header, body: a.body})
+	return a
+}
+
+func (w *world) answered(res *http.Response) answer {
+	w.t.Helper()
 	data, err := io.ReadAll(res.Body)
 	w.is.NoError(err)
-	w.check(exchange{request: r, sent: body, status: res.StatusCode, header: res.Header, body: data})
 	return answer{w: w, status: res.StatusCode, header: res.Header, body: data}
 }
 

@@ -84,31 +84,37 @@ type Config struct {
 }
 
 // loadConfig reads the environment. Every error names the variable to mend. It
-// is the only place where Afoot looks at its environment.
-func loadConfig() (*Config, error) {
-	cfg := &Config{Environ: os.Environ()}
+// is the only place where Afoot looks at its environment, which on error is as before.
+func loadConfig() (cfg *Config, err error) {
+	cfg = &Config{Environ: os.Environ()}
+	defer func() {
+		if err != nil {
+			cfg.takeOut()
+			cfg = nil
+		}
+	}()
 	known := configNames(cfg)
 	for _, pair := range cfg.Environ {
 		name, _, _ := strings.Cut(pair, "=")
 		if err := checkName(name, known); err != nil {
-			return nil, err
+			return cfg, err
 		}
 	}
 	if err := cfg.loadEnvFile(os.Getenv(envPrefix+"_ENV_FILE"), known); err != nil {
-		return nil, err
+		return cfg, err
 	}
 	if err := envconfig.Process(envPrefix, cfg); err != nil {
 		if bad, ok := errors.AsType[*envconfig.ParseError](err); ok {
-			return nil, fmt.Errorf("%s=%q: %w", bad.KeyName, bad.Value, bad.Err)
+			return cfg, fmt.Errorf("%s=%q: %w", bad.KeyName, bad.Value, bad.Err)
 		}
-		return nil, err
+		return cfg, err
 	}
 	cfg.Hosts, cfg.Origins, cfg.WebhookHosts = trimmed(cfg.Hosts), trimmed(cfg.Origins), trimmed(cfg.WebhookHosts)
 	if err := cfg.resolvePaths(); err != nil {
-		return nil, err
+		return cfg, err
 	}
 	if err := cfg.check(); err != nil {
-		return nil, err
+		return cfg, err
 	}
 	return cfg, nil
 }
@@ -156,25 +162,30 @@ func (c *Config) loadEnvFile(path string, known []string) error {
 }
 
 // reread reads the configuration anew: the environment is what it was, the file may
-// say something else.
+// say something else. Who does not take it up puts this one back.
 func (c *Config) reread() (*Config, error) {
-	for name := range c.fromFile {
-		_ = os.Unsetenv(name) // it never fails
-	}
+	c.takeOut()
 	next, err := loadConfig()
 	if err != nil {
-		for name, value := range c.fromFile {
-			_ = os.Setenv(name, value)
-		}
+		c.putIn()
 	}
 	return next, err
 }
 
 // putBack undoes a reread of which nothing was taken up.
 func (c *Config) putBack(next *Config) {
-	for name := range next.fromFile {
-		_ = os.Unsetenv(name)
+	next.takeOut()
+	c.putIn()
+}
+
+// takeOut takes out of the environment what the file put there, putIn puts it back.
+func (c *Config) takeOut() {
+	for name := range c.fromFile {
+		_ = os.Unsetenv(name) // it never fails
 	}
+}
+
+func (c *Config) putIn() {
 	for name, value := range c.fromFile {
 		_ = os.Setenv(name, value)
 	}

@@ -23,8 +23,6 @@ type door struct {
 	current *http.Server
 	broken  chan error
 	entry   *entry
-	// shut says that requests which come all the same are refused.
-	shut atomic.Bool
 
 	mu sync.Mutex
 	// conns are the open connections, with whether they have sent nothing yet.
@@ -34,7 +32,6 @@ type door struct {
 // open begins to serve.
 func (d *door) open() {
 	d.entry = newEntry(d.listener)
-	d.shut.Store(false)
 	d.mu.Lock()
 	d.conns = make(map[net.Conn]bool)
 	d.mu.Unlock()
@@ -50,7 +47,6 @@ func (d *door) open() {
 // pause takes no more connections. It returns once the server knows of all that were
 // taken.
 func (d *door) pause() {
-	d.shut.Store(true)
 	d.entry.pause()
 }
 
@@ -99,24 +95,6 @@ func (d *door) finish(ctx context.Context) error {
 		}
 	}
 	return errors.Join(err, d.current.Close())
-}
-
-// guarded refuses what comes through a connection that is still open after a pause.
-func (d *door) guarded(inner http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !d.shut.Load() {
-			inner.ServeHTTP(w, r)
-			return
-		}
-		h := w.Header()
-		h.Set("Retry-After", "0")
-		h.Set("Connection", "close")
-		h.Set("Cache-Control", "no-store")
-		h.Set("Content-Type", "application/problem+json")
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write([]byte(`{"type":"urn:afoot:problem:unavailable","title":"Unavailable","status":503,` +
-			`"detail":"The daemon is being replaced; ask again at once.","code":"unavailable"}` + "\n"))
-	})
 }
 
 // close closes the listener.

@@ -37,6 +37,7 @@ func (d *daemon) reload(ctx context.Context) (lines []string, err error) {
 		return nil, fmt.Errorf("the configuration was not changed: %w", err)
 	}
 	if err := next.checkServe(); err != nil {
+		was.putBack(next)
 		return nil, fmt.Errorf("the configuration was not changed: %w", err)
 	}
 	if err := d.askBinary(ctx, next); err != nil {
@@ -58,6 +59,7 @@ func (d *daemon) reload(ctx context.Context) (lines []string, err error) {
 	}
 	if next.JWKS != was.JWKS {
 		if err := d.house.authority.SetJWKS(next.JWKS); err != nil {
+			was.putBack(next)
 			return nil, fmt.Errorf("the configuration was not changed: %s_JWKS: %w", envPrefix, err)
 		}
 	}

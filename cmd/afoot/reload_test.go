@@ -160,6 +160,11 @@ func TestReloadRefusesWhatCannotStart(t *testing.T) {
 		require.Equal(t, exitFailed, code, c.text)
 		require.Contains(t, stderr, c.says)
 		require.Equal(t, "x\n", r.ok("run", "--", "echo x"))
+		// What was refused leaves nothing behind that would win against the mended file.
+		require.NoError(t, os.WriteFile(file, []byte("AFOOT_HEARTBEAT=7s\n"), 0o600))
+		r.ok("reload")
+		require.NoError(t, os.WriteFile(file, nil, 0o600))
+		require.Contains(t, r.ok("reload"), "AFOOT_HEARTBEAT")
 	}
 }
 

@@ -108,6 +108,10 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 		return errors.Join(err, h.quiet(ctx, cfg.patience()), h.close())
 	}
 	profiles, err := openProfiles(ctx, cfg.PprofAddr, log)
+	if err != nil && from != nil { // tasks run on here: they are worth more than profiles
+		log.Error("profiles are not served", keyError, err)
+		err = nil
+	}
 	if err != nil {
 		return errors.Join(err, listener.Close(), h.quiet(ctx, cfg.patience()), h.close())
 	}
@@ -309,7 +313,7 @@ func (d *daemon) hangUp(ctx context.Context) error {
 
 func (d *daemon) server() *http.Server {
 	return &http.Server{
-		Handler:           d.lull.watch(d.door.guarded(d.house.handler)),
+		Handler:           d.lull.watch(d.house.handler),
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
