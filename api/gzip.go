@@ -2,6 +2,7 @@ package api
 
 import (
 	"compress/gzip"
+	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -52,7 +53,10 @@ func (p *logPiece) compress(c *call, r *http.Request) error {
 	} else {
 		z.Reset(c)
 	}
-	defer c.api.gzips.Put(z)
+	defer func() {
+		z.Reset(io.Discard) // it shall not hold the call
+		c.api.gzips.Put(z)
+	}()
 	if err := p.copyTo(z, p.end); err != nil {
 		return err
 	}

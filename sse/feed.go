@@ -58,14 +58,20 @@ func (h *Hub) admitFeed(f *Feed) error {
 	if !f.session.enter(int(h.maxStreams.Load())) {
 		return ErrTooManyStreams
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
+	if !h.keepFeed(f) {
 		f.session.leave()
 		return ErrClosed
 	}
-	h.feeds[f] = struct{}{}
 	return nil
+}
+
+func (h *Hub) keepFeed(f *Feed) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.feeds[f] = struct{}{}
+	}
+	return !h.closed
 }
 
 // enter counts one more feed, if there is room.
