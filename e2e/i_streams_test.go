@@ -54,36 +54,42 @@ func TestI4HeadersAndHeartbeat(t *testing.T) {
 	t.Parallel()
 	d := serve(t)
 	c := d.as("i4")
+	var beats errgroup.Group // they are waited for at the same time
 	for _, query := range []string{"", "?observe=true", "?agent=default"} {
-		t.Run("events"+query, func(t *testing.T) {
-			t.Parallel()
-			w, err := d.dial()
-			require.NoError(t, err)
-			begun := time.Now()
-			require.NoError(t, w.ask(c, "/events"+query, "Accept: */*", "Accept-Encoding: gzip, deflate, br"))
-			res, err := http.ReadResponse(w.r, nil)
-			require.NoError(t, err)
-			defer func() {
-				_ = w.conn.Close() // first: closing a body reads it to its end
-				_ = res.Body.Close()
-			}()
-			require.Less(t, time.Since(begun), patient(time.Second))
-			require.Equal(t, http.StatusOK, res.StatusCode)
-			require.True(t, strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"), "%v", res.Header)
-			require.Contains(t, res.Header.Get("Cache-Control"), "no-store")
-			require.Equal(t, "no", res.Header.Get("X-Accel-Buffering"))
-			require.Empty(t, res.Header.Get("Content-Encoding"))
+		w, err := d.dial()
+		require.NoError(t, err)
+		begun := time.Now()
+		require.NoError(t, w.ask(c, "/events"+query, "Accept: */*", "Accept-Encoding: gzip, deflate, br"))
+		res, err := http.ReadResponse(w.r, nil)
+		require.NoError(t, err, query)
+		defer func() { //nolint:revive // three rounds
+			_ = w.conn.Close() // first: closing a body reads it to its end
+			_ = res.Body.Close()
+		}()
+		require.Less(t, time.Since(begun), patient(time.Second), query)
+		require.Equal(t, http.StatusOK, res.StatusCode, query)
+		require.True(t, strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"), "%s: %v", query, res.Header)
+		require.Contains(t, res.Header.Get("Cache-Control"), "no-store", query)
+		require.Equal(t, "no", res.Header.Get("X-Accel-Buffering"), query)
+		require.Empty(t, res.Header.Get("Content-Encoding"), query)
+		beats.Go(func() error {
 			body := bufio.NewReader(res.Body)
 			for { // the first comment may come at once; the next one is the heartbeat
 				line, err := body.ReadString('\n')
-				require.NoError(t, err)
+				if err != nil {
+					return fmt.Errorf("%q: %w", query, err)
+				}
 				if strings.HasPrefix(line, ":") && time.Since(begun) > time.Second {
 					break
 				}
 			}
-			require.Less(t, time.Since(begun), patient(16*time.Second), "a comment at least every 15 s")
+			if took := time.Since(begun); took > patient(16*time.Second) {
+				return fmt.Errorf("%q: a comment at least every 15 s, not after %v", query, took)
+			}
+			return nil
 		})
 	}
+	require.NoError(t, beats.Wait())
 }
 
 func TestI5TooManyStreams(t *testing.T) {
