@@ -98,7 +98,7 @@ func (s *Service) dispose(a *agent, quiet <-chan struct{}, reason string) {
 	mine := s.ownedLocked(a)
 	s.removeAllLocked(a, mine)
 	mark := s.rows.removals
-	s.emitLocked(registry.ChangeOwnerGone, &record{snap: registry.Snapshot{Owner: a.owner}})
+	s.emitLocked(registry.ChangeOwnerGone, &record{agent: a})
 	heard := make(chan struct{})
 	s.events.pending = append(s.events.pending, event{mark: heard})
 	s.mu.Unlock()
@@ -129,8 +129,10 @@ func (s *Service) teardown(tasks []*record, reason string, shutdown bool) {
 	for _, r := range tasks {
 		s.mu.Lock()
 		live := !r.snap.Status.Terminal()
-		r.ended = live && shutdown
-		if r.ended {
+		if live {
+			r.launch.ended = shutdown
+		}
+		if live && shutdown {
 			s.letGoLocked(r) // the call ends too, so the owner is told after the next start
 		}
 		ends = append(ends, r.settledLocked())

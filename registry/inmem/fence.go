@@ -18,7 +18,7 @@ func (s *Service) findLocked(caller registry.Caller, id registry.ID) (*record, e
 		}
 		return nil, registry.Errorf(registry.CodeUnknownTask, "there is no task %s", quoted(id))
 	}
-	if !r.snap.Owner.Unowned() && r.snap.Owner.Session != caller.Session {
+	if owner := r.owner(); !owner.Unowned() && owner.Session != caller.Session {
 		return nil, registry.Errorf(registry.CodeForeignTask, "task %s belongs to another session", id)
 	}
 	return r, nil

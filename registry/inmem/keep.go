@@ -93,13 +93,15 @@ func (s *Service) goneLocked(seq uint64, gone ...registry.Row) {
 // is the journal's from then on.
 func (r *record) rowLocked() registry.TaskRow {
 	row := registry.TaskRow{
-		Seq: r.seq, Snapshot: r.snap, Cursor: r.cursors[stdout], StderrCursor: r.cursors[stderr],
-		Announced: r.heard, Output: r.output, Handle: r.handle,
+		Seq: r.seq, Snapshot: r.snapshotLocked(), Cursor: r.cursors[stdout], StderrCursor: r.cursors[stderr],
+		Announced: r.heard, Output: r.output,
 	}
 	if r.streams[stdout] == nil {
 		row.Snapshot.OutputBytes = int64(len(r.output))
 	}
-	r.handle = nil
+	if l := r.launch; l != nil {
+		row.Handle, l.handle = l.handle, nil
+	}
 	return row
 }
 
@@ -190,7 +192,7 @@ func (s *Service) lockAsked(l *launch, r *record) {
 		handle, told := s.askRun(r)
 		s.mu.Lock()
 		if ended == (l.outcome != nil) {
-			r.handle = handle
+			l.handle = handle
 			r.toldLocked(told)
 			return
 		}
@@ -210,9 +212,14 @@ func (s *Service) askLastLocked(l *launch) {
 	s.mu.Lock()
 	l.asking = false
 	if handle != nil {
-		r.handle = handle
+		l.handle = handle
 	}
 	r.toldLocked(told)
+	if r.launch == nil { // its record was failed by force before
+		r.launch = l
+		s.keepLocked(r)
+		r.launch = nil
+	}
 }
 
 // askRun asks a run for its handle and sizes. One that fails keeps nothing.

@@ -72,13 +72,13 @@ func (s *Service) cancel(r *record, reason string, report, patient bool) (v view
 	if err == nil {
 		was := r.snap
 		if report && !r.snap.Reported {
-			next, _ := r.snap.MarkedReported()
+			next, _ := r.snapshotLocked().MarkedReported()
 			s.markReportedLocked(r, next)
 			if r.snap.Status != registry.StatusRunning {
 				s.emitLocked(registry.ChangeReported, r)
 			}
 		}
-		if next, changed := r.snap.Stopped(); changed {
+		if next, changed := r.snapshotLocked().Stopped(); changed {
 			s.setStatusLocked(r, next)
 			s.emitLocked(registry.ChangeStopping, r)
 		}

@@ -32,7 +32,7 @@ func (s *Service) Describe(ctx context.Context, caller registry.Caller, id regis
 		s.mu.Unlock()
 		return registry.Description{}, s.refused(ctx, err)
 	}
-	v, waiters := r.viewLocked(), r.blocked
+	v, waiters := r.viewLocked(), int(r.blocked)
 	s.mu.Unlock()
 	s.written(ctx, v.mark)
 	var request json.RawMessage

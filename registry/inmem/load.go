@@ -72,7 +72,7 @@ func (s *Service) Load(ctx context.Context) error {
 // itself if it was handed over.
 func (s *Service) restore(row *registry.TaskRow, live json.RawMessage) *record {
 	r := &record{
-		snap: row.Snapshot, seq: row.Seq, lastAck: -1,
+		snap: factsOf(row.Snapshot), seq: row.Seq, lastAck: -1,
 		cursors: cursors{row.Cursor, row.StderrCursor}, announced: row.Announced, heard: row.Announced,
 	}
 	if live != nil && r.live() {
@@ -199,7 +199,8 @@ func (s *Service) taskBackLocked(r *record, owner registry.Owner) {
 		if at.Before(r.snap.StartedAt) {
 			at = r.snap.StartedAt // the clock went back
 		}
-		r.snap, _ = r.snap.Settled(registry.Outcome{Status: registry.StatusFailed, Detail: registry.DetailLost}, at)
+		settled, _ := r.snapshotLocked().Settled(registry.Outcome{Status: registry.StatusFailed, Detail: registry.DetailLost}, at)
+		r.snap = factsOf(settled)
 	}
 	// An ack whose answer was lost may come again. What it would not have reported it
 	// does not report now.

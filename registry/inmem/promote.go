@@ -39,7 +39,7 @@ func (s *Service) promote(ctx context.Context, r *record, v *view, read *registr
 	}
 	s.letGoLocked(r)
 	told := read.Snapshot
-	read.Snapshot, v.mark = r.snap, r.mark
+	read.Snapshot, v.mark = r.snapshotLocked(), r.mark
 	read.Snapshot.OutputBytes, read.Snapshot.DroppedBytes = told.OutputBytes, told.DroppedBytes
 	return nil, nil
 }

@@ -75,7 +75,7 @@ func (s *Service) deliver(ctx context.Context, caller registry.Caller, r *record
 	claimed := r.dismissLocked(w)
 	if r.removed {
 		_, err := s.findLocked(caller, r.snap.ID)
-		r.turn.passLocked()
+		r.passLocked()
 		s.mu.Unlock()
 		return nil, s.refused(ctx, err)
 	}
@@ -147,7 +147,7 @@ func (s *Service) endTurn(r *record, apply func()) error {
 	if !r.removed {
 		apply()
 	}
-	r.turn.passLocked()
+	r.passLocked()
 	s.idleLocked(r)
 	mark := r.mark
 	s.mu.Unlock()

@@ -11,8 +11,9 @@ import (
 // record is one task. Its fields are guarded by Service.mu; run and streams never
 // change and are called without it.
 type record struct {
-	snap   registry.Snapshot
-	seq    uint64
+	snap facts
+	seq  uint64
+	// launch has what a live task alone needs; nil of one that has ended.
 	launch *launch
 	run    registry.Run
 	// streams are what can be read by offset. Without the first there is final output
@@ -23,25 +24,27 @@ type record struct {
 
 	// cursors are where the next consuming read begins.
 	cursors cursors
-	turn    turn
-	// waiters are consuming reads that settlement promises its result to.
-	waiters []*waiter
-	// blocked counts all reads that wait, looks too.
-	blocked int
-	// looks are released by settlement without a promise.
-	looks []chan struct{}
-	// claims counts terminal states on their way to a caller.
-	claims int
-	// announced says that the one notice was given to the listeners.
-	announced bool
-	handout   *handout
-	// cancelling counts calls of the producer's cancel under way: settlement waits
-	// for their verdict, so that stopping always comes before it.
-	cancelling int
-	// ended says that the daemon's shutdown asked for the end.
-	ended bool
+	// queue are consuming reads that wait for their turn; nil when none does.
+	queue   *queue
+	handout *handout
 	// lastAck is the offset of the last successful ack, for its repetition.
 	lastAck int64
+	// mark is that of the newest row.
+	mark registry.Mark
+	// blocked counts all reads that wait, looks too.
+	blocked int32
+	// claims counts terminal states on their way to a caller.
+	claims int32
+	// cancelling counts calls of the producer's cancel under way: settlement waits
+	// for their verdict, so that stopping always comes before it.
+	cancelling int32
+	// places are where the record stands in the heaps of ended ones, from one; zero
+	// is out of them.
+	places [2]int32
+	// answering says that a consuming read has its turn.
+	answering bool
+	// announced says that the one notice was given to the listeners.
+	announced bool
 	// removed says that the record is out of the registry.
 	removed bool
 	// due says that retention let it be because it was busy, and waits until it is idle.
@@ -49,13 +52,49 @@ type record struct {
 	// heard says that the listeners heard the notice. It is what the journal knows of
 	// announced: who dies in between announces again.
 	heard bool
-	// mark is that of the newest row, handle what the journal needs to give run back,
-	// until the next row.
-	mark   registry.Mark
-	handle json.RawMessage
-	// places are where the record stands in the heaps of ended ones, from one; zero
-	// is out of them.
-	places [2]int32
+}
+
+// facts are a [registry.Snapshot], but for what a record knows otherwise. There are
+// very many of them.
+type facts struct {
+	ID                    registry.ID
+	Kind                  registry.Kind
+	Label, Detail         string
+	Status                registry.Status
+	Result                json.RawMessage
+	StartedAt, FinishedAt time.Time
+
+	OutputLimitBytes, OutputBytes, DroppedBytes int64
+
+	Reported, Foreground bool
+}
+
+func factsOf(s registry.Snapshot) facts {
+	return facts{
+		ID: s.ID, Kind: s.Kind, Label: s.Label, Detail: s.Detail, Status: s.Status, Result: s.Result,
+		StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
+		OutputLimitBytes: s.OutputLimitBytes, OutputBytes: s.OutputBytes, DroppedBytes: s.DroppedBytes,
+		Reported: s.Reported, Foreground: s.Foreground,
+	}
+}
+
+// snapshotLocked gives the facts as callers see them.
+func (r *record) snapshotLocked() registry.Snapshot {
+	f := &r.snap
+	return registry.Snapshot{
+		ID: f.ID, Kind: f.Kind, Label: f.Label, Owner: r.owner(), Detail: f.Detail, Status: f.Status, Result: f.Result,
+		StartedAt: f.StartedAt, FinishedAt: f.FinishedAt,
+		OutputLimitBytes: f.OutputLimitBytes, OutputBytes: f.OutputBytes, DroppedBytes: f.DroppedBytes,
+		Reported: f.Reported, Foreground: f.Foreground,
+	}
+}
+
+// owner never changes.
+func (r *record) owner() registry.Owner {
+	if r.agent == nil {
+		return registry.Owner{}
+	}
+	return r.agent.owner
 }
 
 // startLocked is where a consuming read begins: a final output is the same at
@@ -124,18 +163,18 @@ func (s *Service) forgetSessionLocked(name string) {
 // insertLocked puts a record with its seq, the highest so far, among the others.
 func (s *Service) insertLocked(r *record) {
 	s.records[r.snap.ID] = r
-	owner := s.sessionLocked(r.snap.Owner.Session)
+	owner := s.sessionLocked(r.owner().Session)
 	owner.tasks = append(owner.tasks, r)
 	s.countLocked(r.snap.Kind, r.snap.Status, 1)
 }
 
 // removeLocked takes one record out, and says what that was.
 func (s *Service) removeLocked(r *record, as registry.ChangeType) {
-	owner := s.sessionLocked(r.snap.Owner.Session)
+	owner := s.sessionLocked(r.owner().Session)
 	if i, ok := slices.BinarySearchFunc(owner.tasks, r.seq, bySeq); ok {
 		owner.tasks = deleteAt(owner.tasks, i)
 	}
-	s.forgetSessionLocked(r.snap.Owner.Session)
+	s.forgetSessionLocked(r.owner().Session)
 	s.droppedLocked(r, as)
 	s.goneLocked(r.seq, registry.TaskGone{ID: r.snap.ID})
 }
@@ -175,7 +214,7 @@ func (s *Service) droppedLocked(r *record, as registry.ChangeType) {
 		s.countEndedLocked(r, -1)
 		delete(s.keep.lingering, r)
 	}
-	r.turn.dissolveLocked()
+	r.dissolveLocked()
 	s.dropHandoutLocked(r)
 	delete(s.records, r.snap.ID)
 	s.countLocked(r.snap.Kind, r.snap.Status, -1)
@@ -197,7 +236,7 @@ func (s *Service) setStatusLocked(r *record, next registry.Snapshot) {
 		s.countLocked(r.snap.Kind, r.snap.Status, -1)
 		s.countLocked(next.Kind, next.Status, 1)
 	}
-	r.snap = next
+	r.snap = factsOf(next)
 }
 
 func now() time.Time { return time.Now() }

@@ -54,7 +54,7 @@ func (s *Service) crowdedLocked(r *record) {
 // busyLocked reports whether an answer about an ended record is on its way, or was
 // handed out just now.
 func (r *record) busyLocked() bool {
-	return r.claims > 0 || r.turn.taken || r.cancelling > 0 || r.handout != nil && r.handout.fresh
+	return r.claims > 0 || r.answering || r.cancelling > 0 || r.handout != nil && r.handout.fresh
 }
 
 // idleLocked puts a record back that was due while it was busy.

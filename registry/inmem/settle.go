@@ -31,7 +31,7 @@ func (s *Service) applyLocked(l *launch) {
 		return
 	}
 	o := *l.outcome
-	if l.rec.ended {
+	if l.ended {
 		o.Status, o.Detail = registry.StatusKilled, registry.DetailShutdown
 	}
 	s.settleLocked(l.rec, o, l.at)
@@ -40,7 +40,7 @@ func (s *Service) applyLocked(l *launch) {
 // settleLocked records the first terminal outcome: commit, release the waiters,
 // then observers, and last the notice.
 func (s *Service) settleLocked(r *record, o registry.Outcome, at time.Time) {
-	next, first := r.snap.Settled(o, at)
+	next, first := r.snapshotLocked().Settled(o, at)
 	if !first {
 		return
 	}
@@ -51,16 +51,18 @@ func (s *Service) settleLocked(r *record, o registry.Outcome, at time.Time) {
 	s.endedLocked(r)
 	s.roomLocked(r.agent).live--
 	s.total.live--
-	for _, w := range r.waiters {
+	l := r.launch
+	for _, w := range l.waiters {
 		w.promised = true
 		r.claims++
 		close(w.settled)
 	}
-	for _, look := range r.looks {
+	for _, look := range l.looks {
 		close(look)
 	}
-	r.waiters, r.looks, r.launch = nil, nil, nil
+	l.waiters, l.looks = nil, nil
 	s.keepLocked(r)
+	r.launch = nil
 	s.emitLocked(registry.ChangeSettled, r)
 	s.announceLocked(r)
 }
@@ -68,7 +70,7 @@ func (s *Service) settleLocked(r *record, o registry.Outcome, at time.Time) {
 // reportLocked marks a task as reported and lets a pending notice be withdrawn. The
 // caller keeps the record.
 func (s *Service) reportLocked(r *record) {
-	next, changed := r.snap.MarkedReported()
+	next, changed := r.snapshotLocked().MarkedReported()
 	if !changed {
 		return
 	}

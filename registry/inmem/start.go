@@ -2,6 +2,7 @@ package inmem
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,7 +11,8 @@ import (
 	"afoot/registry"
 )
 
-// launch ties a run's Settle to its record, in whichever order they come.
+// launch ties a run's Settle to its record, in whichever order they come, and has what
+// only a live record needs.
 type launch struct {
 	rec     *record           // nil until published
 	outcome *registry.Outcome // nil until settled; the first one stays
@@ -19,6 +21,14 @@ type launch struct {
 	orphan registry.Run
 	// asking says that the run is asked for its last facts; settlement waits.
 	asking bool
+	// ended says that the daemon's shutdown asked for the end.
+	ended bool
+	// handle is what the journal needs to give the run back, until the next row.
+	handle json.RawMessage
+	// waiters are consuming reads that settlement promises its result to.
+	waiters []*waiter
+	// looks are released by settlement without a promise.
+	looks []chan struct{}
 }
 
 // place is a reserved start: a number, and room in two buckets.
@@ -259,7 +269,7 @@ func newSnapshot(id registry.ID, owner registry.Owner, req registry.StartRequest
 // publish commits a run under its id; it cannot fail, but for an owner or a
 // service that did not wait for so slow a starter: then the run is stopped.
 func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.Snapshot, key *registry.KeyRow, await bool) (*record, view, error) {
-	r := &record{snap: snap, run: run, agent: got.agent, launch: l, lastAck: -1}
+	r := &record{snap: factsOf(snap), run: run, agent: got.agent, launch: l, lastAck: -1}
 	r.streams = s.streamsOf(run)
 	s.lockAsked(l, r)
 	if late := s.lateLocked(got.agent); late != nil {

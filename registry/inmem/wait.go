@@ -22,15 +22,17 @@ func (s *Service) enlistLocked(r *record) *waiter {
 		close(w.settled)
 		s.claimLocked(r)
 	} else {
-		r.waiters = append(r.waiters, w)
+		r.launch.waiters = append(r.launch.waiters, w)
 	}
 	return w
 }
 
 // dismissLocked ends the enlistment and reports whether the read holds a claim.
 func (r *record) dismissLocked(w *waiter) (claimed bool) {
-	if i := slices.Index(r.waiters, w); i >= 0 {
-		r.waiters = slices.Delete(r.waiters, i, i+1)
+	if l := r.launch; l != nil {
+		if i := slices.Index(l.waiters, w); i >= 0 {
+			l.waiters = slices.Delete(l.waiters, i, i+1)
+		}
 	}
 	return w.promised
 }
@@ -68,7 +70,7 @@ func (s *Service) awaitEnd(ctx context.Context, r *record, w *waiter, most time.
 	return nil
 }
 
-func (s *Service) countBlocked(r *record, delta int) {
+func (s *Service) countBlocked(r *record, delta int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.blocked += delta
@@ -80,37 +82,39 @@ func (r *record) settledLocked() chan struct{} {
 	if r.snap.Status.Terminal() {
 		close(ch)
 	} else {
-		r.looks = append(r.looks, ch)
+		r.launch.looks = append(r.launch.looks, ch)
 	}
 	return ch
 }
 
 // forgetLookLocked takes a channel of settledLocked back.
 func (r *record) forgetLookLocked(ch chan struct{}) {
-	if i := slices.Index(r.looks, ch); i >= 0 {
-		r.looks = slices.Delete(r.looks, i, i+1)
+	if l := r.launch; l != nil {
+		if i := slices.Index(l.looks, ch); i >= 0 {
+			l.looks = slices.Delete(l.looks, i, i+1)
+		}
 	}
 }
 
-// turn lets consuming reads of one task answer one after another, in the order
+// queue has consuming reads of one task answer one after another, in the order
 // in which they had something to answer. Guarded by Service.mu.
-type turn struct {
-	taken bool
-	queue []chan struct{}
-}
+type queue struct{ waiting []chan struct{} }
 
 // takeTurn blocks while another read of r is being answered: until ctx ends, or
 // until the bound of a wait, which is the zero time for a read that does not wait.
 // got is false when the bound came first.
 func (s *Service) takeTurn(ctx context.Context, r *record, bound time.Time) (got bool, err error) {
 	s.mu.Lock()
-	if !r.turn.taken {
-		r.turn.taken = true
+	if !r.answering {
+		r.answering = true
 		s.mu.Unlock()
 		return true, nil
 	}
 	mine := make(chan struct{})
-	r.turn.queue = append(r.turn.queue, mine)
+	if r.queue == nil {
+		r.queue = &queue{}
+	}
+	r.queue.waiting = append(r.queue.waiting, mine)
 	s.mu.Unlock()
 	var over <-chan time.Time
 	if !bound.IsZero() {
@@ -127,29 +131,46 @@ func (s *Service) takeTurn(ctx context.Context, r *record, bound time.Time) (got
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(r.turn.queue, mine); i >= 0 {
-		r.turn.queue = slices.Delete(r.turn.queue, i, i+1)
-	} else if !r.removed {
-		r.turn.passLocked() // it came in the same instant
+	if !r.unqueueLocked(mine) && !r.removed {
+		r.passLocked() // it came in the same instant
 		s.idleLocked(r)
 	}
 	return false, err
 }
 
-// dissolveLocked lets everybody go who waits for a turn of a removed record.
-func (t *turn) dissolveLocked() {
-	for _, next := range t.queue {
-		close(next)
+// unqueueLocked takes a read out of the queue, and reports whether it was in it.
+func (r *record) unqueueLocked(mine chan struct{}) bool {
+	q := r.queue
+	if q == nil {
+		return false
 	}
-	t.queue = nil
+	i := slices.Index(q.waiting, mine)
+	if i < 0 {
+		return false
+	}
+	if q.waiting = slices.Delete(q.waiting, i, i+1); len(q.waiting) == 0 {
+		r.queue = nil
+	}
+	return true
 }
 
-func (t *turn) passLocked() {
-	if len(t.queue) == 0 {
-		t.taken, t.queue = false, nil
+// dissolveLocked lets everybody go who waits for a turn of a removed record.
+func (r *record) dissolveLocked() {
+	if q := r.queue; q != nil {
+		for _, next := range q.waiting {
+			close(next)
+		}
+		r.queue = nil
+	}
+}
+
+// passLocked gives the turn to the next in the queue.
+func (r *record) passLocked() {
+	if r.queue == nil {
+		r.answering = false
 		return
 	}
-	next := t.queue[0]
-	t.queue = slices.Delete(t.queue, 0, 1)
+	next := r.queue.waiting[0]
+	r.unqueueLocked(next)
 	close(next)
 }
