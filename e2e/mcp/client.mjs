@@ -1,6 +1,7 @@
 // The official client against a daemon: node client.mjs '<JSON>' with
 //   {"era": "legacy"|"2026-07-28", "url", "token", "other"}          over HTTP, or
 //   {"era": …, "command", "args", "env"}                             over stdio.
+// With "greet" it takes the first step alone.
 // It prints one line for each step, and fails with the first that goes wrong.
 import assert from 'node:assert/strict';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
@@ -58,8 +59,8 @@ assert.equal(client.getServerCapabilities()?.resources?.subscribe, true);
 assert((client.getInstructions() ?? '').length > 50, 'the guidance comes as instructions');
 const steps = new Steps(client, modern);
 try {
-  await steps.all();
-  if (want.url && !modern) {
+  await (want.greet ? steps.tools() : steps.all());
+  if (!want.greet && want.url && !modern) {
     const mine = await strangers(way.sessionId, client.getNegotiatedProtocolVersion());
     await way.terminateSession();
     assert.equal(await mine(), 404, 'after its end');

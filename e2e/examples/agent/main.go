@@ -44,11 +44,14 @@ func (a *agent) live() {
 	a.call("bash", args{"command": "echo $((6 * 7))", "description": "something else"})
 
 	// Its turn is over. A message that is put into its conversation wakes it.
-	select {
-	case message := <-notices:
-		a.say("user", message)
-	case <-a.ctx.Done():
-		a.fail(a.ctx.Err())
+	for woken := false; !woken && a.err == nil; {
+		select {
+		case message := <-notices:
+			a.say("user", message)
+			woken = strings.HasPrefix(message, "background task "+tests.Value.TaskID+" ")
+		case <-a.ctx.Done():
+			a.fail(a.ctx.Err())
+		}
 	}
 
 	// It collects what matters, stops what does not, and answers.
