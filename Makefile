@@ -37,6 +37,7 @@ bin/afoot: $(SOURCES)
 .PHONY: test
 test: verify vet lint build ## everything that CI runs
 	@.ci/chromium
+	@.ci/node
 	go test -race -timeout 20m ./...
 
 .PHONY: vet

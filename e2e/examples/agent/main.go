@@ -39,7 +39,6 @@ func (a *agent) live() {
 	// It starts work that takes long, and keeps the ids.
 	tests := a.call("bash", args{"command": "sleep 1; echo 42 tests passed", "description": "the tests", "run_in_background": true})
 	watch := a.call("bash", args{"command": "while :; do sleep 1; done", "description": "a watcher", "run_in_background": true})
-
 	// It goes on with what does not depend on them.
 	a.call("bash", args{"command": "echo $((6 * 7))", "description": "something else"})
 
