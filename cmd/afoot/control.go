@@ -49,6 +49,7 @@ type verdict struct {
 // control answers orders, one connection each.
 type control struct {
 	listener net.Listener
+	dir      string // the state directory
 	obey     func(ctx context.Context, o order) verdict
 	ctx      context.Context //nolint:containedctx // it ends with what is under way
 	cancel   context.CancelFunc
@@ -68,7 +69,7 @@ func openControl(dir string, obey func(context.Context, order) verdict) (*contro
 	if err != nil {
 		return nil, err
 	}
-	return serveControl(listener, obey), nil
+	return serveControl(dir, listener, obey), nil
 }
 
 func listenControl(dir string) (net.Listener, error) {
@@ -91,9 +92,9 @@ func listenControl(dir string) (net.Listener, error) {
 	return listener, nil
 }
 
-func serveControl(listener net.Listener, obey func(context.Context, order) verdict) *control {
+func serveControl(dir string, listener net.Listener, obey func(context.Context, order) verdict) *control {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &control{listener: listener, obey: obey, ctx: ctx, cancel: cancel, conns: make(map[net.Conn]string)}
+	c := &control{listener: listener, dir: dir, obey: obey, ctx: ctx, cancel: cancel, conns: make(map[net.Conn]string)}
 	c.open()
 	return c
 }
@@ -218,9 +219,10 @@ func ownPeer(conn net.Conn) error {
 	return nil
 }
 
-// close ends what is under way and waits for it.
+// close ends what is under way and waits for it. The socket goes with it; it is only
+// closed while the lock of the state directory is held.
 func (c *control) close() error {
-	err := c.listener.Close()
+	err := errors.Join(os.Remove(filepath.Join(c.dir, controlName)), c.listener.Close())
 	_ = c.entry.Close()
 	c.cancel()
 	c.work.Wait()

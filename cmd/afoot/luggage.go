@@ -129,7 +129,7 @@ func (l *luggage) openControl(dir string, obey func(context.Context, order) verd
 	if err != nil {
 		return nil, err
 	}
-	c := serveControl(listener, obey)
+	c := serveControl(dir, listener, obey)
 	for _, fd := range l.Fresh {
 		if conn, err := inheritedConn(fd); err == nil {
 			c.take(conn)
