@@ -11,7 +11,7 @@ const noBashOutput = "(no output)"
 
 // Command is what a command came to for a caller who waited for it.
 type Command struct {
-	// Output is what was printed, Skipped how many bytes of it were left out in front.
+	// Output is what was printed, Skipped how many bytes of it are not there.
 	Output  string
 	Skipped int64
 	// Log says where all of it can be had.
@@ -37,6 +37,9 @@ func Bash(c Command, limit int64) string {
 		cut  = "\n[output truncated; full output: " + c.Log + "]"
 		body = strings.TrimSuffix(output, "\n")
 	)
+	if output == "" { // all of it was left out
+		cut = cut[len("\n"):]
+	}
 	switch {
 	case c.Skipped > 0:
 		if fits(body+cut+end, limit) {

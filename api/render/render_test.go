@@ -95,7 +95,7 @@ func TestTexts(t *testing.T) {
 		{"bash, time-out", bash("hi\n", render.Command{TimedOutMs: 500, Signal: "SIGTERM"}), "hi\n[timed out after 500ms]"},
 		{"bash, skipped", bash("hi\n", render.Command{Skipped: 1}), "hi\n[output truncated; full output: http://x/tasks/bash-1/log]"},
 		{"bash, skipped and more", bash("hi", render.Command{Skipped: 1, ExitCode: 2}), "hi\n[output truncated; full output: http://x/tasks/bash-1/log]\n[exit code: 2]"},
-		{"bash, all skipped", bash("", render.Command{Skipped: 1}), "\n[output truncated; full output: http://x/tasks/bash-1/log]"},
+		{"bash, all skipped", bash("", render.Command{Skipped: 1}), "[output truncated; full output: http://x/tasks/bash-1/log]"},
 		{"bash, running", bash("hi\n", render.Command{Running: "bash-1"}), "hi\n[still running as background task bash-1]"},
 		{"notice", render.Notice(ended), "background task bash-2 (bash: make) finished [status: completed, exit code: 0]. Read its output with task_output."},
 	} {

@@ -116,6 +116,7 @@ func (f *foreground) run(ctx context.Context) (*Answer, error) {
 	}
 	// The state in the read decides whether the task was let go of.
 	if delivery.Snapshot.Status.Terminal() {
+		f.complete(ctx, delivery)
 		return f.ended(delivery), nil
 	}
 	if time.Since(begun) >= f.wait || closed(replaced) {
@@ -201,7 +202,7 @@ func (f *foreground) command(d *registry.Delivery) render.Command {
 	if f.call.LogAddress != nil {
 		log = f.call.LogAddress(f.id)
 	}
-	return render.Command{Output: d.Text, Skipped: d.Skipped, Log: log}
+	return render.Command{Output: d.Text, Skipped: lacking(d.Read), Log: log}
 }
 
 func (f *foreground) value(kind BashKind, d *registry.Delivery) Bash {

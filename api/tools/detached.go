@@ -67,13 +67,10 @@ func (s *Set) Result(ctx context.Context, call Call, id registry.ID) (*Answer, e
 	if !snapshot.Status.Terminal() {
 		return nil, registry.Errorf(registry.CodeConflict, "The task %s has not ended.", id)
 	}
-	// A look moves back to the start of a character, and the page has to reach the end.
-	begin := max(snapshot.DroppedBytes, snapshot.OutputBytes-s.cfg.ResultBytes)
-	read, err := s.cfg.Service.Look(ctx, call.Caller, id, begin, registry.LookOptions{LimitBytes: snapshot.OutputBytes - begin + 4})
+	read, err := s.printed(ctx, call, snapshot)
 	if err != nil {
 		return nil, err
 	}
-	read.Skipped = read.Offset
 	var delivery *registry.Delivery
 	if !snapshot.Reported && call.Writes {
 		if delivery, err = s.cfg.Service.Read(ctx, call.Caller, id, registry.ReadOptions{Tail: 1}); err != nil {

@@ -28,7 +28,8 @@ type Config struct {
 	Timeout, TimeoutMax time.Duration
 	// WaitDefault (30 s) and WaitMax (10 min) bound the waits of task_output.
 	WaitDefault, WaitMax time.Duration
-	// ResultBytes (64000) bounds each text. Beyond it the tail is kept.
+	// ResultBytes (64000) bounds each text. Beyond it the tail is kept. More than a page
+	// of output holds ([registry.MaxPageBytes]) is cut to it.
 	ResultBytes int64
 	// Leaving gives a channel that is closed when the daemon is about to be replaced
 	// while all tasks run on. Nil never leaves so. Blocked calls that the service
@@ -52,7 +53,7 @@ func New(cfg Config) (*Set, error) {
 	cfg.TimeoutMax = cmp.Or(cfg.TimeoutMax, 10*time.Minute)
 	cfg.WaitDefault = cmp.Or(cfg.WaitDefault, 30*time.Second)
 	cfg.WaitMax = cmp.Or(cfg.WaitMax, 10*time.Minute)
-	cfg.ResultBytes = cmp.Or(cfg.ResultBytes, 64000)
+	cfg.ResultBytes = min(cmp.Or(cfg.ResultBytes, 64000), longestTail)
 	switch {
 	case cfg.Service == nil:
 		return nil, errors.New("tools: Service is required")
