@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"encoding/json"
+	"net/http"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
 	"github.com/stretchr/testify/require"
 )
 
@@ -17,7 +19,11 @@ func (c *client) waitingCall(t *testing.T, label, command string, more ...fields
 	t.Cleanup(func() { _ = w.conn.Close() }) // and nobody collects it before
 	body, err := json.Marshal(shell(command, append(more, fields{"description": label})...))
 	require.NoError(t, err)
-	require.NoError(t, w.post(c, "/tools/bash", string(body)))
+	var headers []string
+	if c.agent != "" {
+		headers = append(headers, "Afoot-Agent: "+c.agent)
+	}
+	require.NoError(t, w.post(c, "/tools/bash", string(body), headers...))
 	require.NoError(t, c.appears(t.Context(), label, &id))
 	return id, w
 }
@@ -160,4 +166,48 @@ func TestForegroundReload(t *testing.T) {
 	g.open(t)
 	require.Equal(t, id, c.subscribe(t, "", "").done(t, 1)[0].notice(t).Task.ID)
 	require.Equal(t, "down\n[status: completed, exit code: 0]", c.good(t, "task_output", fields{"task_id": id}).text())
+}
+
+// TestForegroundRightEnds stops a command when the token of its caller has expired, or
+// its agent was disposed.
+func TestForegroundRightEnds(t *testing.T) {
+	t.Parallel()
+	d := serve(t)
+	c := d.as("rights")
+	brief := d.with(d.mint(jwt.MapClaims{"sid": "rights", "exp": time.Now().Add(3 * time.Second).Unix()}))
+	a := brief.do(t, http.MethodPost, "/tools/bash", shell("exec sleep 922", fields{"description": "brief"}))
+	a.refused(t, http.StatusUnauthorized, "unauthenticated")
+	s := c.labelled(t, "brief")[0]
+	d.gone(t, s.ID, time.Second)
+	require.Equal(t, "killed", c.over(t, s.ID).Status)
+
+	agent := c.open(t, fields{})
+	id, w := agent.waitingCall(t, "of an agent", "exec sleep 923")
+	defer func() { _ = w.conn.Close() }()
+	require.Equal(t, http.StatusNoContent, c.do(t, http.MethodDelete, "/agents/"+agent.agent, nil).status)
+	require.Empty(t, d.aliveOf(id))
+	require.NoError(t, w.conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	answer, err := http.ReadResponse(w.r, nil)
+	require.NoError(t, err, "who waits is answered")
+	require.NoError(t, answer.Body.Close())
+	t.Logf("the call of a disposed agent: %s", answer.Status)
+}
+
+// TestForegroundWithExplicitAck moves the cursor of a promoted task when its text was
+// acknowledged, and not before.
+func TestForegroundWithExplicitAck(t *testing.T) {
+	t.Parallel()
+	d := serve(t)
+	c := d.as("ack")
+	g := newGate(t)
+	r := c.good(t, "bash", shell("printf a; "+g.wait()+"printf b", fields{"yield_ms": 300}), "Afoot-Ack: explicit")
+	require.Equal(t, "a\n[still running as background task "+r.Value.TaskID+"]", r.text())
+	id := fields{"task_id": r.Value.TaskID}
+	again := c.good(t, "task_output", id, "Afoot-Ack: explicit")
+	require.Equal(t, "a\n[status: running]", again.text())
+	ack := c.do(t, http.MethodPost, "/tasks/"+r.Value.TaskID+"/ack", fields{"nextOffset": again.Value.NextOffset})
+	require.Equal(t, http.StatusNoContent, ack.status, "%s", ack)
+	require.Equal(t, "(no new output)\n[status: running]", c.good(t, "task_output", id).text())
+	g.open(t)
+	require.Equal(t, "b\n[status: completed, exit code: 0]", c.good(t, "task_output", fields{"task_id": r.Value.TaskID, "wait": true}).text())
 }

@@ -245,9 +245,11 @@ func (c *client) promotionAgainstCut(ctx context.Context, label string, delay ti
 }
 
 // post sends a POST with the client's token and leaves the answer to be read.
-func (w *wire) post(c *client, path, body string) error {
-	_, err := io.WriteString(w.conn, bare("POST "+path+" HTTP/1.1", "Host: "+c.d.addr, c.bearer(),
-		"Content-Type: application/json", fmt.Sprintf("Content-Length: %d", len(body)))+body)
+func (w *wire) post(c *client, path, body string, headers ...string) error {
+	_, err := io.WriteString(w.conn, bare(append([]string{
+		"POST " + path + " HTTP/1.1", "Host: " + c.d.addr, c.bearer(),
+		"Content-Type: application/json", fmt.Sprintf("Content-Length: %d", len(body)),
+	}, headers...)...)+body)
 	return err
 }
 
