@@ -6,6 +6,7 @@ import "math"
 type waiter struct {
 	offset int64
 	grown  chan struct{}
+	next   *waiter
 }
 
 // Grown gives a channel that is closed once more than offset bytes were written
@@ -37,13 +38,13 @@ func (l *Log) grownLocked(offset int64) <-chan struct{} {
 	if l.ended {
 		return l.store.closed
 	}
-	for _, w := range l.waiters {
+	for w := l.waiters; w != nil; w = w.next {
 		if w.offset == offset {
 			return w.grown
 		}
 	}
-	w := waiter{offset: offset, grown: make(chan struct{})}
-	l.waiters = append(l.waiters, w)
+	w := &waiter{offset: offset, grown: make(chan struct{}), next: l.waiters}
+	l.waiters = w
 	l.waiting.Store(true)
 	if l.written.Load() > offset {
 		l.wakeLocked()
@@ -70,17 +71,18 @@ func (l *Log) wake() {
 
 func (l *Log) wakeLocked() {
 	written := l.written.Load()
-	rest := l.waiters[:0]
-	for _, w := range l.waiters {
+	var rest *waiter
+	for w := l.waiters; w != nil; {
+		next := w.next
 		if w.offset < written {
 			close(w.grown)
 		} else {
-			rest = append(rest, w)
+			w.next, rest = rest, w
 		}
+		w = next
 	}
-	clear(l.waiters[len(rest):])
 	l.waiters = rest
-	l.waiting.Store(len(rest) > 0)
+	l.waiting.Store(rest != nil)
 }
 
 func (l *Log) releaseAll() {
@@ -90,7 +92,7 @@ func (l *Log) releaseAll() {
 }
 
 func (l *Log) releaseAllLocked() {
-	for _, w := range l.waiters {
+	for w := l.waiters; w != nil; w = w.next {
 		close(w.grown)
 	}
 	l.waiters = nil

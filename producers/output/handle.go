@@ -38,7 +38,7 @@ func (l *Log) Handle() (json.RawMessage, error) {
 	l.keep.RLock()
 	defer l.keep.RUnlock()
 	l.mu.Lock()
-	h := handle{Use: l.use, Aside: l.aside, Ended: l.ended, Loss: l.loss}
+	h := handle{Use: l.use, Aside: l.aside, Ended: l.ended, Loss: l.lossLocked()}
 	seq := l.seq
 	l.named = l.named || seq != 0
 	l.mu.Unlock()
@@ -112,7 +112,10 @@ func (l *Log) identify(s *Store, h *handle) (err error) {
 	if l.era, err = s.of(prefix + "-"); err != nil {
 		return err
 	}
-	l.seq, l.use, l.loss, l.named = seq, h.Use, h.Loss, true
+	l.seq, l.use, l.named = seq, h.Use, true
+	if loss := h.Loss; loss != "" {
+		l.loss = &loss
+	}
 	l.aside, l.shown = h.Aside, h.Aside
 	return nil
 }

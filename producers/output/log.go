@@ -30,6 +30,8 @@ type Log struct {
 	// are the pump's.
 	slot         int32
 	bent, sealed bool
+	// waiting says that there are waiters. It changes under mu.
+	waiting atomic.Bool
 
 	// written counts all bytes so far, gone those of them that can't be read any
 	// more: those before first, and those behind the kept ones that a fault lost.
@@ -45,10 +47,10 @@ type Log struct {
 
 	mu      sync.Mutex
 	file    *os.File // nil after the end
-	waiters []waiter
-	waiting atomic.Bool // there are waiters; changes under mu
+	waiters *waiter
+	// loss is why output could not be kept; nil if it could.
+	loss    *string
 	removed bool
-	loss    string
 	ended   bool
 	// shown says that somebody else may hold the file, by a reader or because
 	// something lies aside of it: it is not given to another log then.
@@ -99,7 +101,14 @@ func (l *Log) bounds() (first, end, written int64) {
 func (l *Log) Loss() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.loss
+	return l.lossLocked()
+}
+
+func (l *Log) lossLocked() string {
+	if l.loss == nil {
+		return ""
+	}
+	return *l.loss
 }
 
 // End says that no more bytes will come: the writing descriptor is closed and

@@ -41,7 +41,7 @@ func (l *Log) HandOver() (json.RawMessage, error) {
 	c := l.counters()
 	return json.Marshal(moved{
 		Handle: handle{
-			File: l.era.name(l.seq, ""), Use: l.use, Aside: l.aside, Loss: l.loss,
+			File: l.era.name(l.seq, ""), Use: l.use, Aside: l.aside, Loss: l.lossLocked(),
 			Ring: c.ring, Written: c.written, Gone: c.gone, First: c.first, Base: c.base, Size: &c.size,
 		},
 		FD: fd, Slot: l.slot, Bent: l.bent, Sealed: l.sealed, Shown: l.shown, File: l.place.file,

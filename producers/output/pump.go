@@ -238,9 +238,9 @@ func (l *Log) lost(err error) {
 		reason = errno.Error()
 	}
 	l.mu.Lock()
-	fresh := l.loss == ""
+	fresh := l.loss == nil
 	if fresh {
-		l.loss = reason
+		l.loss = &reason
 	}
 	l.mu.Unlock()
 	if fresh {
