@@ -85,7 +85,9 @@ func prepare(t *testing.T, env ...string) *daemon {
 			d.env = append(d.env, kv)
 		}
 	}
-	d.env = append(d.env, "E2E_MARK="+d.mark,
+	// A program that was built with the race detector sleeps for a second before it
+	// exits, unless it is told not to.
+	d.env = append(d.env, "E2E_MARK="+d.mark, "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=10",
 		"AFOOT_ADDR="+d.addr, "AFOOT_STATE_DIR="+d.state, "AFOOT_WORKDIR="+d.work,
 		"AFOOT_JWT_SECRET_FILE="+secretFile, "AFOOT_KILL_GRACE="+grace.String(),
 		"AFOOT_LOG_LEVEL=debug")
