@@ -12,6 +12,10 @@ import (
 // walLimit is what the write-ahead log is cut to when it begins anew, in bytes.
 const walLimit = 4 << 20
 
+// cacheKiB is what of the database is kept in memory. Rows are hardly ever read, and
+// those that are written lie together, for they are new.
+const cacheKiB = 512
+
 // busyWait bounds how long an opening waits for a process that is just ending.
 const busyWait = 2 * time.Second
 
@@ -53,9 +57,9 @@ func connectAnyway(path string, d *disk, sync bool) (*db, error) {
 	}
 	if err = conn.BusyTimeout(busyWait); err == nil {
 		// The lock is taken with the first use and kept from then on.
-		err = conn.Exec(fmt.Sprintf(`PRAGMA locking_mode = exclusive; PRAGMA temp_store = memory;
+		err = conn.Exec(fmt.Sprintf(`PRAGMA locking_mode = exclusive; PRAGMA temp_store = memory; PRAGMA cache_size = -%d;
 			PRAGMA journal_mode = wal; PRAGMA synchronous = %s; PRAGMA journal_size_limit = %d;
-			BEGIN IMMEDIATE; COMMIT`, level, walLimit))
+			BEGIN IMMEDIATE; COMMIT`, cacheKiB, level, walLimit))
 	}
 	conn.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
 		c.pages = pages
