@@ -87,7 +87,7 @@ func prepare(t *testing.T, env ...string) *daemon {
 	}
 	// A program that was built with the race detector sleeps for a second before it
 	// exits, unless it is told not to.
-	d.env = append(d.env, "E2E_MARK="+d.mark, "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=10",
+	d.env = append(d.env, "E2E_MARK="+d.mark, "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0",
 		"AFOOT_ADDR="+d.addr, "AFOOT_STATE_DIR="+d.state, "AFOOT_WORKDIR="+d.work,
 		"AFOOT_JWT_SECRET_FILE="+secretFile, "AFOOT_KILL_GRACE="+grace.String(),
 		"AFOOT_LOG_LEVEL=debug")
