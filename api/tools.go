@@ -75,6 +75,8 @@ func (a *API) callTool(c *call, r *http.Request) error {
 	switch {
 	case errors.Is(err, tools.ErrUnknown):
 		return registry.Errorf(CodeNotFound, "There is no tool %.80q; GET /tools lists those that there are.", c.target)
+	case errors.Is(err, tools.ErrExpired) && c.target == tools.NameBash:
+		return &auth.Error{Kind: auth.KindUnauthenticated, Message: "The token expired while this call was waiting; the command that it ran is stopped."}
 	case errors.Is(err, tools.ErrExpired):
 		return errExpired()
 	case registry.CodeOf(err) == registry.CodeForbidden && c.looksOnly():

@@ -265,13 +265,22 @@ func TestToolEndsWithItsToken(t *testing.T) {
 	w.start(registrytest.Script{})
 	brief := *w
 	brief.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead | auth.TasksWrite}, 2*time.Second)
-	done := make(chan answer, 2)
+	type named struct {
+		answer
+
+		tool string
+	}
+	done := make(chan named, 2)
 	for name, arguments := range map[string]string{"bash": w.bash(registrytest.Script{}, ""), "task_output": `{"task_id":"bash-1","wait":true}`} {
-		go func() { done <- brief.call(http.MethodPost, "/tools/"+name, arguments) }()
+		go func() { done <- named{brief.call(http.MethodPost, "/tools/"+name, arguments), name} }()
+	}
+	want := map[string]string{
+		"bash":        "The token expired while this call was waiting; the command that it ran is stopped.",
+		"task_output": "The token expired while this call was waiting; get a fresh one and ask again.",
 	}
 	for range 2 {
 		a := <-done
-		a.refused(http.StatusUnauthorized, "unauthenticated")
+		w.is.Equal(want[a.tool], a.refused(http.StatusUnauthorized, "unauthenticated").Detail)
 	}
 	w.is.Len(w.jobs.Work("bash-2").Cancels(), 1)
 }

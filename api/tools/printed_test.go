@@ -119,6 +119,6 @@ func TestResultBeyondPage(t *testing.T) {
 		w.is.True(*value[tools.Bash](w, a).EOF)
 		again, err := w.set.Result(context.Background(), call, "bash-1")
 		w.is.NoError(err)
-		w.is.True(a.Text == again.Text) // not shown: it is long
+		w.is.Equal(a.Text, again.Text)
 	}, func(c *tools.Config) { c.ResultBytes = 5 * registry.MaxPageBytes })
 }
