@@ -145,14 +145,14 @@ func (s *Service) ackLocked(r *record, id registry.ID, next int64) error {
 	switch {
 	case next < 0:
 		return registry.Errorf(registry.CodeInvalid, "nextOffset must not be negative")
-	case next < r.cursors[stdout], h == nil && next == r.lastAck:
+	case next < r.cursors[stdout], h == nil && r.acked && next == r.cursors[stdout]:
 		return nil
 	case h == nil:
 		return registry.Errorf(registry.CodeConflict, "task %s has no read that waits for an ack", id)
 	case next > h.next[stdout]:
 		return registry.Errorf(registry.CodeInvalid, "nextOffset %d lies beyond the %d that were handed out", next, h.next[stdout])
 	}
-	r.cursors[stdout], r.lastAck = next, next
+	r.cursors[stdout], r.acked = next, true
 	if next < h.next[stdout] {
 		s.keepLocked(r)
 		return nil

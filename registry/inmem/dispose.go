@@ -128,7 +128,7 @@ func (s *Service) teardown(tasks []*record, reason string, shutdown bool) {
 	var ends []<-chan struct{}
 	for _, r := range tasks {
 		s.mu.Lock()
-		live := !r.snap.Status.Terminal()
+		live := !r.snap.status.terminal()
 		if live {
 			r.launch.ended = shutdown
 		}
@@ -180,7 +180,7 @@ func (s *Service) await(end <-chan struct{}, bound *time.Timer) bool {
 func (s *Service) forceFail(r *record, why string, shutdown bool) {
 	s.stay()
 	s.mu.Lock()
-	live := !r.snap.Status.Terminal()
+	live := !r.snap.status.terminal()
 	if live {
 		r.snap.Reported = r.snap.Reported || !shutdown
 		s.settleLocked(r, registry.Outcome{Status: registry.StatusFailed, Detail: why + "; work may be orphaned"}, now())

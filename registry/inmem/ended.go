@@ -138,7 +138,7 @@ func (s *Service) takeLocked(r *record) {
 // markReportedLocked moves a record from the unreported ones to the reported ones,
 // if it has ended.
 func (s *Service) markReportedLocked(r *record, next registry.Snapshot) {
-	if !r.snap.Status.Terminal() {
+	if !r.snap.status.terminal() {
 		s.setStatusLocked(r, next)
 		return
 	}

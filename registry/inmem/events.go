@@ -35,7 +35,7 @@ func (s *Service) emitLocked(change registry.ChangeType, r *record) {
 // announceLocked makes the one notice of a task due, unless it is reported,
 // claimed, unowned, gone or announced.
 func (s *Service) announceLocked(r *record) {
-	if s.shut || r.announced || r.removed || r.claims > 0 || r.snap.Reported || !r.snap.Status.Terminal() || r.agent == nil || r.agent.disposing {
+	if s.shut || r.announced || r.removed || r.claims > 0 || r.snap.Reported || !r.snap.status.terminal() || r.agent == nil || r.agent.disposing {
 		return
 	}
 	r.announced = true

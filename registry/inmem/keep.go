@@ -94,10 +94,10 @@ func (s *Service) goneLocked(seq uint64, gone ...registry.Row) {
 func (r *record) rowLocked() registry.TaskRow {
 	row := registry.TaskRow{
 		Seq: r.seq, Snapshot: r.snapshotLocked(), Cursor: r.cursors[stdout], StderrCursor: r.cursors[stderr],
-		Announced: r.heard, Output: r.output,
+		Announced: r.heard, Output: r.output(),
 	}
 	if r.streams[stdout] == nil {
-		row.Snapshot.OutputBytes = int64(len(r.output))
+		row.Snapshot.OutputBytes = int64(len(r.output()))
 	}
 	if l := r.launch; l != nil {
 		row.Handle, l.handle = l.handle, nil

@@ -58,7 +58,7 @@ func (s *Service) cancel(r *record, reason string, report, patient bool) (v view
 		<-over
 		s.mu.Lock()
 	}
-	if r.snap.Status.Terminal() {
+	if r.snap.status.terminal() {
 		s.mu.Unlock()
 		return view{}, false, nil
 	}
@@ -74,7 +74,7 @@ func (s *Service) cancel(r *record, reason string, report, patient bool) (v view
 		if report && !r.snap.Reported {
 			next, _ := r.snapshotLocked().MarkedReported()
 			s.markReportedLocked(r, next)
-			if r.snap.Status != registry.StatusRunning {
+			if r.snap.status.word() != registry.StatusRunning {
 				s.emitLocked(registry.ChangeReported, r)
 			}
 		}
@@ -82,7 +82,7 @@ func (s *Service) cancel(r *record, reason string, report, patient bool) (v view
 			s.setStatusLocked(r, next)
 			s.emitLocked(registry.ChangeStopping, r)
 		}
-		if was.Status != r.snap.Status || was.Reported != r.snap.Reported {
+		if was.status != r.snap.status || was.Reported != r.snap.Reported {
 			s.keepLocked(r)
 		}
 	}
@@ -129,8 +129,8 @@ func (s *Service) stopLeftovers(r *record, reason string) (gone <-chan struct{})
 func (s *Service) Purge(ctx context.Context, caller registry.Caller, id registry.ID) error {
 	s.mu.Lock()
 	r, err := s.findLocked(caller, id)
-	if err == nil && !r.snap.Status.Terminal() {
-		err = registry.Errorf(registry.CodeConflict, "task %s is %s; stop it before purging it", id, r.snap.Status)
+	if err == nil && !r.snap.status.terminal() {
+		err = registry.Errorf(registry.CodeConflict, "task %s is %s; stop it before purging it", id, r.snap.status.word())
 	}
 	if err != nil {
 		s.mu.Unlock()

@@ -45,12 +45,14 @@ func (s *Service) Load(ctx context.Context) error {
 	}
 	slices.SortFunc(memory.Tasks, func(a, b registry.TaskRow) int { return cmp.Compare(a.Seq, b.Seq) })
 	slices.SortFunc(memory.Agents, func(a, b registry.AgentRow) int { return cmp.Compare(a.Seq, b.Seq) })
+	same := newShared()
 	back := make([]*record, 0, len(memory.Tasks))
 	for i := range memory.Tasks {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		row := &memory.Tasks[i]
+		same.facts(&row.Snapshot)
 		back = append(back, s.restore(row, from.Runs[row.Snapshot.ID]))
 	}
 	s.mu.Lock()
@@ -72,7 +74,7 @@ func (s *Service) Load(ctx context.Context) error {
 // itself if it was handed over.
 func (s *Service) restore(row *registry.TaskRow, live json.RawMessage) *record {
 	r := &record{
-		snap: factsOf(row.Snapshot), seq: row.Seq, lastAck: -1,
+		snap: factsOf(row.Snapshot), seq: row.Seq,
 		cursors: cursors{row.Cursor, row.StderrCursor}, announced: row.Announced, heard: row.Announced,
 	}
 	if live != nil && r.live() {
@@ -89,7 +91,8 @@ func (s *Service) restore(row *registry.TaskRow, live json.RawMessage) *record {
 	}
 	r.streams = s.streamsOf(r.run)
 	if r.streams[stdout] == nil {
-		r.output = row.Output
+		output := row.Output // not the row, which would stay with it
+		r.final = &output
 		return r
 	}
 	s.contain("stream", func() { r.mend() })
@@ -205,7 +208,7 @@ func (s *Service) taskBackLocked(r *record, owner registry.Owner) {
 	// An ack whose answer was lost may come again. What it would not have reported it
 	// does not report now.
 	if r.cursors[stdout] > 0 && (was || r.snap.Reported) {
-		r.lastAck = r.cursors[stdout]
+		r.acked = true
 	}
 	s.insertLocked(r)
 	s.endedLocked(r)

@@ -246,7 +246,7 @@ func (s *Service) goOnLocked(r *record) {
 	s.roomLocked(r.agent).live++
 	s.total.live++
 	if r.cursors[stdout] > 0 {
-		r.lastAck = r.cursors[stdout]
+		r.acked = true
 	}
 	l := r.launch
 	l.rec, l.asking = r, l.outcome != nil

@@ -124,6 +124,7 @@ func (s *Service) giveUp(r *record, claimed bool) {
 func (s *Service) commitLocked(r *record, told registry.Snapshot, next cursors, terminal bool) {
 	was := r.snap.Reported
 	moved := !r.cursors.reach(next)
+	r.acked = r.acked && next[stdout] <= r.cursors[stdout]
 	r.cursors = r.cursors.further(next)
 	r.toldLocked(told)
 	if terminal {

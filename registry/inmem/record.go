@@ -19,16 +19,14 @@ type record struct {
 	// streams are what can be read by offset. Without the first there is final output
 	// only, without the second one stream only.
 	streams [2]registry.Stream
-	output  string // the final output
-	agent   *agent // nil: unowned
+	final   *string // the final output; nil without one
+	agent   *agent  // nil: unowned
 
 	// cursors are where the next consuming read begins.
 	cursors cursors
 	// queue are consuming reads that wait for their turn; nil when none does.
 	queue   *queue
 	handout *handout
-	// lastAck is the offset of the last successful ack, for its repetition.
-	lastAck int64
 	// mark is that of the newest row.
 	mark registry.Mark
 	// blocked counts all reads that wait, looks too.
@@ -43,6 +41,8 @@ type record struct {
 	places [2]int32
 	// answering says that a consuming read has its turn.
 	answering bool
+	// acked says that an ack moved the main cursor to where it is: it may be repeated.
+	acked bool
 	// announced says that the one notice was given to the listeners.
 	announced bool
 	// removed says that the record is out of the registry.
@@ -60,18 +60,56 @@ type facts struct {
 	ID                    registry.ID
 	Kind                  registry.Kind
 	Label, Detail         string
-	Status                registry.Status
 	Result                json.RawMessage
 	StartedAt, FinishedAt time.Time
 
 	OutputLimitBytes, OutputBytes, DroppedBytes int64
 
+	status               status
 	Reported, Foreground bool
 }
 
+// status is a [registry.Status] in one byte; zero is none.
+type status uint8
+
+const (
+	running status = iota + 1
+	stopping
+	completed
+	killed
+	failed
+)
+
+func statusOf(word registry.Status) status {
+	for s := running; s <= failed; s++ {
+		if s.word() == word {
+			return s
+		}
+	}
+	return 0
+}
+
+func (s status) word() registry.Status {
+	switch s {
+	case running:
+		return registry.StatusRunning
+	case stopping:
+		return registry.StatusStopping
+	case completed:
+		return registry.StatusCompleted
+	case killed:
+		return registry.StatusKilled
+	case failed:
+		return registry.StatusFailed
+	}
+	return ""
+}
+
+func (s status) terminal() bool { return s >= completed }
+
 func factsOf(s registry.Snapshot) facts {
 	return facts{
-		ID: s.ID, Kind: s.Kind, Label: s.Label, Detail: s.Detail, Status: s.Status, Result: s.Result,
+		ID: s.ID, Kind: s.Kind, Label: s.Label, Detail: s.Detail, status: statusOf(s.Status), Result: s.Result,
 		StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
 		OutputLimitBytes: s.OutputLimitBytes, OutputBytes: s.OutputBytes, DroppedBytes: s.DroppedBytes,
 		Reported: s.Reported, Foreground: s.Foreground,
@@ -82,11 +120,18 @@ func factsOf(s registry.Snapshot) facts {
 func (r *record) snapshotLocked() registry.Snapshot {
 	f := &r.snap
 	return registry.Snapshot{
-		ID: f.ID, Kind: f.Kind, Label: f.Label, Owner: r.owner(), Detail: f.Detail, Status: f.Status, Result: f.Result,
+		ID: f.ID, Kind: f.Kind, Label: f.Label, Owner: r.owner(), Detail: f.Detail, Status: f.status.word(), Result: f.Result,
 		StartedAt: f.StartedAt, FinishedAt: f.FinishedAt,
 		OutputLimitBytes: f.OutputLimitBytes, OutputBytes: f.OutputBytes, DroppedBytes: f.DroppedBytes,
 		Reported: f.Reported, Foreground: f.Foreground,
 	}
+}
+
+func (r *record) output() string {
+	if r.final == nil {
+		return ""
+	}
+	return *r.final
 }
 
 // owner never changes.
@@ -106,7 +151,7 @@ func (r *record) startLocked() cursors {
 	return r.cursors
 }
 
-func (r *record) live() bool { return !r.snap.Status.Terminal() }
+func (r *record) live() bool { return !r.snap.status.terminal() }
 
 // bucket counts what limits bound: live tasks, starts under way, and ended tasks.
 type bucket struct {
@@ -165,7 +210,7 @@ func (s *Service) insertLocked(r *record) {
 	s.records[r.snap.ID] = r
 	owner := s.sessionLocked(r.owner().Session)
 	owner.tasks = append(owner.tasks, r)
-	s.countLocked(r.snap.Kind, r.snap.Status, 1)
+	s.countLocked(r.snap.Kind, r.snap.status.word(), 1)
 }
 
 // removeLocked takes one record out, and says what that was.
@@ -217,7 +262,7 @@ func (s *Service) droppedLocked(r *record, as registry.ChangeType) {
 	r.dissolveLocked()
 	s.dropHandoutLocked(r)
 	delete(s.records, r.snap.ID)
-	s.countLocked(r.snap.Kind, r.snap.Status, -1)
+	s.countLocked(r.snap.Kind, r.snap.status.word(), -1)
 	s.emitLocked(as, r)
 }
 
@@ -232,8 +277,8 @@ func bySeq(r *record, seq uint64) int {
 }
 
 func (s *Service) setStatusLocked(r *record, next registry.Snapshot) {
-	if next.Status != r.snap.Status {
-		s.countLocked(r.snap.Kind, r.snap.Status, -1)
+	if next.Status != r.snap.status.word() {
+		s.countLocked(r.snap.Kind, r.snap.status.word(), -1)
 		s.countLocked(next.Kind, next.Status, 1)
 	}
 	r.snap = factsOf(next)

@@ -45,7 +45,8 @@ func (s *Service) settleLocked(r *record, o registry.Outcome, at time.Time) {
 		return
 	}
 	if r.streams[stdout] == nil {
-		r.output = validText(o.Output)
+		text := validText(o.Output)
+		r.final = &text
 	}
 	s.setStatusLocked(r, next)
 	s.endedLocked(r)

@@ -269,7 +269,7 @@ func newSnapshot(id registry.ID, owner registry.Owner, req registry.StartRequest
 // publish commits a run under its id; it cannot fail, but for an owner or a
 // service that did not wait for so slow a starter: then the run is stopped.
 func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.Snapshot, key *registry.KeyRow, await bool) (*record, view, error) {
-	r := &record{snap: factsOf(snap), run: run, agent: got.agent, launch: l, lastAck: -1}
+	r := &record{snap: factsOf(snap), run: run, agent: got.agent, launch: l}
 	r.streams = s.streamsOf(run)
 	s.lockAsked(l, r)
 	if late := s.lateLocked(got.agent); late != nil {

@@ -90,7 +90,7 @@ type view struct {
 }
 
 func (r *record) viewLocked() view {
-	return view{snap: r.snapshotLocked(), streams: r.streams, output: r.output, mark: r.mark}
+	return view{snap: r.snapshotLocked(), streams: r.streams, output: r.output(), mark: r.mark}
 }
 
 // sizes counts what was written to each stream, and what of it was dropped.

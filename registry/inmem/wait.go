@@ -17,7 +17,7 @@ type waiter struct {
 // comes after the end claims it at once.
 func (s *Service) enlistLocked(r *record) *waiter {
 	w := &waiter{settled: make(chan struct{})}
-	if r.snap.Status.Terminal() {
+	if r.snap.status.terminal() {
 		w.promised = true
 		close(w.settled)
 		s.claimLocked(r)
@@ -79,7 +79,7 @@ func (s *Service) countBlocked(r *record, delta int32) {
 // settledLocked gives a channel that is closed when r is terminal.
 func (r *record) settledLocked() chan struct{} {
 	ch := make(chan struct{})
-	if r.snap.Status.Terminal() {
+	if r.snap.status.terminal() {
 		close(ch)
 	} else {
 		r.launch.looks = append(r.launch.looks, ch)
