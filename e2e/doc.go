@@ -8,5 +8,8 @@
 // (a FIFO) at which the task waits, or lets a later event prove that an earlier
 // one never came.
 //
+// The official MCP client and conformance suite run by Node, with the packages of
+// mcp/; their tests skip where those can't be had, or fail with E2E_NODE=required.
+//
 // AFOOT_E2E_BIN names a binary to test instead of building one.
 package e2e

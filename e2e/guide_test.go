@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func TestAgentsGuide(t *testing.T) {
 	script := strings.ReplaceAll(strings.Join(scripts, "\necho; echo '"+mark+"'\n"), "bin/afoot", binary)
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir = ".."
-	cmd.Env = append(d.commandContext(ctx).Env, "AFOOT_ADDR="+d.addr)
+	cmd.Env = slices.Concat(d.commandContext(ctx).Env, []string{"AFOOT_ADDR=" + d.addr})
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

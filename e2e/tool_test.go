@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -138,4 +140,40 @@ func (c *client) labelled(t *testing.T, prefix string) []toolTask {
 		}
 	}
 	return found
+}
+
+// post sends a POST with the client's token and leaves the answer to be read.
+func (w *wire) post(c *client, path, body string, headers ...string) error {
+	_, err := io.WriteString(w.conn, bare(append([]string{
+		"POST " + path + " HTTP/1.1", "Host: " + c.d.addr, c.bearer(),
+		"Content-Type: application/json", fmt.Sprintf("Content-Length: %d", len(body)),
+	}, headers...)...)+body)
+	return err
+}
+
+// appears waits for a task by its label, and gives its id.
+func (c *client) appears(ctx context.Context, label string, id *string) error {
+	deadline := time.Now().Add(20 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for time.Now().Before(deadline) {
+		a, err := c.call(ctx, http.MethodGet, "/tasks?limit=1000", nil)
+		if err != nil {
+			return err
+		}
+		var page struct {
+			Tasks []snapshot `json:"tasks"`
+		}
+		if err := json.Unmarshal(a.body, &page); err != nil {
+			return fmt.Errorf("%w: %s", err, a)
+		}
+		for _, s := range page.Tasks {
+			if s.Label == label {
+				*id = s.ID
+				return nil
+			}
+		}
+		<-tick.C
+	}
+	return fmt.Errorf("no task %q", label)
 }
