@@ -163,7 +163,6 @@ func TestStraysEndWithTheHost(t *testing.T) {
 		finish(t, p)
 		p.Tree().Stop(0)
 	}
-	_ = alive(pid) // it may have been seen below its parent, in time
 	require.NoError(t, host.Close())
 	require.False(t, alive(pid))
 }

@@ -355,23 +355,3 @@ func TestParseStat(t *testing.T) {
 		}
 	}
 }
-
-func TestCensusIsSharedByManyWhoStop(t *testing.T) {
-	host := newHost(t)
-	const n = 30
-	done := make(chan struct{})
-	for range n {
-		p, out := start(t, host, `trap "" TERM; echo $$; sleep 351 & wait; wait`)
-		pidLine(t, out)
-		go func() {
-			defer func() { done <- struct{}{} }()
-			p.Stop(50 * time.Millisecond)
-			p.Wait()
-			_, _ = p.Reap()
-			p.Tree().Stop(0)
-		}()
-	}
-	for range n {
-		<-done
-	}
-}

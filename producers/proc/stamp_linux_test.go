@@ -3,6 +3,7 @@ package proc
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -42,9 +43,12 @@ func TestStampsTellTreesApart(t *testing.T) {
 // Whose stamp nobody has any more is ended when no tree is left, and not before.
 func TestStraysEndWithTheLastTree(t *testing.T) {
 	host := newHostWith(t, netSubreaper)
-	const quiet = `env -i setsid -f bash -c 'ulimit -S -R unlimited; trap "" TERM; echo $$ >&3; exec 3>&-; exec sleep 493' 3>&1 >/dev/null 2>&1 </dev/null; exec sleep 494`
+	gate := filepath.Join(t.TempDir(), "gate")
+	quiet := `until [ -e '` + gate + `' ]; do sleep 0.01; done; env -i setsid -f bash -c 'ulimit -S -R unlimited; trap "" TERM; echo $$ >&3; exec 3>&-; exec sleep 493' 3>&1 >/dev/null 2>&1 </dev/null; exec sleep 494`
 	a, out := start(t, host, quiet)
 	b, other := start(t, host, quiet)
+	// One that is born while there is one tree alone is known to be its.
+	require.NoError(t, os.WriteFile(gate, nil, 0o600))
 	pids := []int{pidLine(t, out), pidLine(t, other)}
 	for _, p := range []*Process{a, b} {
 		require.True(t, alive(pids[0]))
