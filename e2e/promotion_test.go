@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -104,6 +105,7 @@ func TestPromotionAgainstCut(t *testing.T) {
 	d := serve(t)
 	c := d.as("cut")
 	events := c.subscribe(t, "", "")
+	gates := newGates(t, workers*rounds)
 	place := newMoment(40 * time.Millisecond)
 	var truth verdicts
 	var promoted, stopped atomic.Int32
@@ -111,7 +113,7 @@ func TestPromotionAgainstCut(t *testing.T) {
 	for w := range workers {
 		g.Go(func() error {
 			for round := range rounds {
-				went, err := c.promotionAgainstCut(t.Context(), fmt.Sprintf("cut %d.%d", w, round), place.pick(), round%3 == 2, events, &truth)
+				went, err := c.promotionAgainstCut(t.Context(), gates[w*rounds+round], fmt.Sprintf("cut %d.%d", w, round), place.pick(), round%3 == 2, events, &truth)
 				if err != nil {
 					return err
 				}
@@ -132,12 +134,12 @@ func TestPromotionAgainstCut(t *testing.T) {
 
 // promotionAgainstCut cuts the connection of one call, delay after its command has
 // begun.
-func (c *client) promotionAgainstCut(ctx context.Context, label string, delay time.Duration, orderly bool, events *stream, truth *verdicts) (promoted bool, err error) {
+func (c *client) promotionAgainstCut(ctx context.Context, g *gate, label string, delay time.Duration, orderly bool, events *stream, truth *verdicts) (promoted bool, err error) {
 	w, err := c.d.dial()
 	if err != nil {
 		return false, err
 	}
-	body, err := json.Marshal(shell("printf a; sleep 0.4; printf b", fields{"yield_ms": 60, "description": label}))
+	body, err := json.Marshal(shell("printf a; "+g.wait()+"printf b", fields{"yield_ms": 60, "description": label}))
 	if err != nil {
 		return false, err
 	}
@@ -157,15 +159,24 @@ func (c *client) promotionAgainstCut(ctx context.Context, label string, delay ti
 	if err != nil {
 		return false, err
 	}
-	if err := c.until(ctx, id, func(s snapshot) bool { return s.terminal() && (s.Reported || events.told(id)) }); err != nil {
-		return false, err
-	}
-	s, err := c.whole(ctx, id)
-	if err != nil {
+	// It is stopped, or has been let go of.
+	var s toolTask
+	var looked error
+	err = c.until(ctx, id, func(snapshot) bool {
+		s, looked = c.whole(ctx, id)
+		return looked != nil || s.terminal() || !s.Foreground
+	})
+	if err := errors.Join(err, looked); err != nil {
 		return false, err
 	}
 	if s.Foreground {
-		return false, truth.put(id, verdict{status: s.Status, foreground: true, text: "ab", textMayBeCut: true})
+		return false, truth.put(id, verdict{status: "killed", foreground: true, text: "a", textMayBeCut: true})
+	}
+	if err := g.pass(); err != nil {
+		return true, fmt.Errorf("%s was let go of and does not run: %w", id, err)
+	}
+	if err := c.until(ctx, id, func(s snapshot) bool { return s.terminal() && events.told(id) }); err != nil {
+		return true, err
 	}
 	// What the answer carried was taken by it, or is unread; what came later is unread.
 	rest, err := c.tryTool(ctx, "task_output", fields{"task_id": id})
