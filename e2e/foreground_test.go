@@ -200,7 +200,7 @@ func TestForegroundWithExplicitAck(t *testing.T) {
 	d := serve(t)
 	c := d.as("ack")
 	g := newGate(t)
-	r := c.good(t, "bash", shell("printf a; "+g.wait()+"printf b", fields{"yield_ms": 300}), "Afoot-Ack: explicit")
+	r := c.good(t, "bash", shell("printf a; "+g.wait()+"printf b", fields{"yield_ms": 1000}), "Afoot-Ack: explicit")
 	require.Equal(t, "a\n[still running as background task "+r.Value.TaskID+"]", r.text())
 	id := fields{"task_id": r.Value.TaskID}
 	again := c.good(t, "task_output", id, "Afoot-Ack: explicit")

@@ -176,7 +176,7 @@ export class Steps {
 
   async promoted() {
     const gate = this.gate();
-    const { text, value } = await this.bash(`echo one; ${gate.wait}echo two`, { yield_ms: 500 });
+    const { text, value } = await this.bash(`echo one; ${gate.wait}echo two`, { yield_ms: 1000 });
     assert.equal(value.kind, 'background');
     assert.equal(text, `one\n[still running as background task ${value.taskId}]`);
     assert.equal(value.text, 'one\n');
