@@ -68,7 +68,9 @@ func (a *API) callTool(c *call, r *http.Request) error {
 	if err := checkObject(body); err != nil {
 		return err
 	}
-	answer, err := a.tools.Call(r.Context(), tools.Call{
+	ctx, cancel := whileThere(r.Context())
+	defer cancel()
+	answer, err := a.tools.Call(ctx, tools.Call{
 		Caller: c.caller, Name: c.target, Arguments: body, Writes: !c.looksOnly(),
 		Explicit: explicit, Until: c.principal.ExpiresAt, LogAddress: logAddress(r),
 	})
