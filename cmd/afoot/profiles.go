@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"runtime"
 
 	"afoot/auth"
 )
@@ -22,7 +23,8 @@ type profiles struct {
 // openProfiles begins to serve, if there is an address; else it gives nil.
 func openProfiles(ctx context.Context, addr Address, log *slog.Logger) (*profiles, error) {
 	if addr == (Address{}) {
-		return nil, nil //nolint:nilnil // nil profiles are none
+		runtime.MemProfileRate = 0 // nobody can ask for what it samples
+		return nil, nil            //nolint:nilnil // nil profiles are none
 	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, addr.Network, addr.Address)
