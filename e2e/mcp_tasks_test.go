@@ -120,11 +120,12 @@ func TestMCPTasks(t *testing.T) {
 	require.Equal(t, "complete", c.ofTask(t, "tasks/cancel", other).Result.ResultType)
 	require.Empty(t, c.subscribe(t, "", "").quiet(t, c), "what was asked for needs no notice")
 
-	// Both are there after a death of the daemon, by the same ids.
+	// All are there after a death of the daemon, by the same ids.
 	running := c.taskOf(t, "exec sleep 919")
 	d.die(t)
 	d.again()
 	require.Equal(t, "completed", c.ofTask(t, "tasks/get", id).Result.Status)
+	require.Equal(t, "cancelled", c.ofTask(t, "tasks/get", other).Result.Status)
 	lost := c.ofTask(t, "tasks/get", running)
 	require.Equal(t, "completed", lost.Result.Status, "%+v", lost)
 	require.True(t, lost.Result.Result.IsError)

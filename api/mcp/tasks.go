@@ -230,7 +230,7 @@ func (s *Server) describe(x *Exchange, snapshot registry.Snapshot) *task {
 	if snapshot.Status.Terminal() {
 		updated, until = snapshot.FinishedAt, snapshot.FinishedAt
 		t.Status = completed
-		if snapshot.Status == registry.StatusKilled && s.ends.wasStopped(snapshot.ID) {
+		if s.wasCancelled(snapshot) {
 			t.Status = cancelled
 		}
 	}
@@ -241,6 +241,20 @@ func (s *Server) describe(x *Exchange, snapshot registry.Snapshot) *task {
 		t.TTLMs = &ttl
 	}
 	return t
+}
+
+// wasCancelled reports whether somebody asked for the end. An earlier daemon can't be
+// asked: what it killed and did not time out counts so, also a command that killed
+// itself.
+func (s *Server) wasCancelled(snapshot registry.Snapshot) bool {
+	if snapshot.Status != registry.StatusKilled {
+		return false
+	}
+	var how struct {
+		TimedOut bool `json:"timedOut"`
+	}
+	_ = json.Unmarshal(snapshot.Result, &how) // who says nothing of it has not timed out
+	return s.ends.wasStopped(snapshot.ID) || snapshot.FinishedAt.Before(s.begun) && !how.TimedOut
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
