@@ -8,6 +8,7 @@ import (
 
 	"afoot/api/mcp"
 	"afoot/api/tools"
+	"afoot/auth"
 	"afoot/registry"
 )
 
@@ -34,6 +35,11 @@ func (a *API) serveMCP(c *call, r *http.Request) error {
 		}
 	}
 	c.Header().Set("Cache-Control", "no-store")
+	if r.Method == http.MethodPost {
+		ctx, cancel := whileThere(r.Context())
+		defer cancel()
+		r = r.WithContext(ctx)
+	}
 	x, err := a.mcp.Open(r, mcp.Who{
 		Caller: c.caller, Subject: c.principal.Subject, Writes: !c.looksOnly(), Until: c.principal.ExpiresAt,
 	}, body)
@@ -129,7 +135,7 @@ func mcpProblem(err error) error {
 	case errors.Is(err, mcp.ErrUnknownSession):
 		return registry.Errorf(CodeNotFound, "There is no such MCP session, or it is not this token's; begin one by initialize.")
 	case errors.Is(err, tools.ErrExpired):
-		return errExpired()
+		return &auth.Error{Kind: auth.KindUnauthenticated, Message: "The token expired while this call was waiting; a command that it ran is stopped."}
 	}
 	return err
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"afoot/api/render"
 	"afoot/api/tools"
 	"afoot/api/wire"
 	"afoot/auth"
@@ -48,7 +47,7 @@ func (a *API) toolGuidance(c *call, r *http.Request) error {
 		return q.err
 	}
 	c.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	return c.handOver(r, http.StatusOK, []byte(render.Guidance()+"\n"))
+	return c.handOver(r, http.StatusOK, []byte(a.tools.Guidance()+"\n"))
 }
 
 // callTool answers POST /tools/{name}. What was read is committed behind the flush, as

@@ -137,7 +137,8 @@ type StartRequest struct {
 	Await bool
 	// Foreground starts the task as one that its caller waits for in the same call. It
 	// counts for the limits as any other; its end is reported from the moment it is
-	// recorded and is never a notice, unless [ReadOptions.Promote] let go of it before.
+	// recorded and is never a notice, unless [ReadOptions.Promote] let go of it before, or
+	// the daemon ended or was replaced: then no call waits for it any more.
 	Foreground bool
 	// IdempotencyKey, when not empty, makes a repeated start answer with the first
 	// one's task. It is remembered for 24 h per session; without a session per

@@ -14,7 +14,6 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"afoot/api/render"
 	"afoot/api/tools"
 	"afoot/registry"
 )
@@ -93,7 +92,7 @@ func New(cfg Config) (*Server, error) {
 	s.sessions = newSessions(cfg.MaxSessions, cfg.Idle, s.endSession)
 	logger := slog.New(quiet{cfg.Logger.Handler()})
 	s.server = sdk.NewServer(&sdk.Implementation{Name: "afoot", Title: "Afoot", Version: cfg.Version}, &sdk.ServerOptions{
-		Instructions: render.Guidance(),
+		Instructions: cfg.Tools.Guidance(),
 		Logger:       logger,
 		Capabilities: &sdk.ServerCapabilities{
 			Tools:      &sdk.ToolCapabilities{},

@@ -25,37 +25,63 @@ func (s *Set) bash(ctx context.Context, call Call) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	timeout, clamped := s.timeout(args)
-	fields, err := json.Marshal(struct {
-		Command   string `json:"command"`
-		Workdir   string `json:"workdir,omitzero"`
-		TimeoutMs int64  `json:"timeoutMs,omitzero"`
-	}{args.Command, args.Workdir, timeout})
+	begun, err := s.begin(ctx, call, args, !args.RunInBackground)
 	if err != nil {
 		return nil, err
 	}
-	begun := time.Now()
-	started, err := s.cfg.Service.Start(ctx, call.Caller, registry.StartRequest{
-		Spec:       registry.Spec{Kind: kindBash, Label: &args.Description, Fields: fields},
-		Foreground: !args.RunInBackground,
-		Await:      !args.RunInBackground,
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.cfg.Started(time.Since(begun))
-	id := started.Snapshot.ID
 	if args.RunInBackground {
-		return &Answer{Text: render.Started(started.Snapshot), Value: Bash{Kind: BashBackground, TaskID: id}, ID: id}, nil
+		return begun.answer(), nil
 	}
-	if started.Release != nil {
-		defer started.Release()
+	if begun.Release != nil {
+		defer begun.Release()
 	}
-	f := foreground{set: s, call: call, id: id, wait: unbounded, timeoutMs: timeout, clamped: clamped}
+	f := foreground{
+		set: s, call: call, id: begun.Snapshot.ID, wait: unbounded,
+		timeoutMs: begun.timeoutMs, clamped: begun.clamped,
+	}
 	if args.YieldMs > 0 {
 		f.wait, f.clamped = within(args.YieldMs, s.cfg.TimeoutMax)
 	}
 	return f.run(ctx)
+}
+
+// begun is a command that runs, with its time-out.
+type begun struct {
+	registry.Started
+	timeoutMs int64
+	clamped   time.Duration
+}
+
+// answer tells of a background task.
+func (b *begun) answer() *Answer {
+	id := b.Snapshot.ID
+	return &Answer{
+		Text: render.Started(b.Snapshot), Value: Bash{Kind: BashBackground, TaskID: id},
+		ID: id, Clamped: b.clamped,
+	}
+}
+
+// begin starts a command.
+func (s *Set) begin(ctx context.Context, call Call, args bashArguments, foreground bool) (b begun, err error) {
+	b.timeoutMs, b.clamped = s.timeout(args)
+	fields, err := json.Marshal(struct {
+		Command   string `json:"command"`
+		Workdir   string `json:"workdir,omitzero"`
+		TimeoutMs int64  `json:"timeoutMs,omitzero"`
+	}{args.Command, args.Workdir, b.timeoutMs})
+	if err != nil {
+		return b, err
+	}
+	at := time.Now()
+	b.Started, err = s.cfg.Service.Start(ctx, call.Caller, registry.StartRequest{
+		Spec:       registry.Spec{Kind: kindBash, Label: &args.Description, Fields: fields},
+		Foreground: foreground,
+		Await:      foreground,
+	})
+	if err == nil {
+		s.cfg.Started(time.Since(at))
+	}
+	return b, err
 }
 
 // bashArguments reads the arguments that are in the schema.

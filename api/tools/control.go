@@ -74,6 +74,11 @@ func (s *Set) output(ctx context.Context, call Call) (*Answer, error) {
 		delivery.Abandon()
 		return nil, ErrExpired
 	}
+	if delivery.Snapshot.Status.Terminal() && !delivery.EOF {
+		// The time was over while another read was being answered: there is more to come.
+		delivery.Abandon()
+		return nil, registry.Errorf(registry.CodeConflict, "Another read of task %s is on its way to its caller; read again in a moment.", args.TaskID)
+	}
 	read := delivery.Read
 	read.Snapshot.OutputLimitBytes = s.limit(read.Snapshot.OutputLimitBytes)
 	return &Answer{

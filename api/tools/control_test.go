@@ -332,3 +332,19 @@ func goldenResults(w *world, body string, show func(string, *tools.Answer)) {
 	show("list", w.well(tools.NameList, `{}`))
 	show("bash refused", w.call(tools.NameBash, fmt.Sprintf(`{"command":"c","description":"d","%s":1}`, body)))
 }
+
+// TestOutputOutOfTurn: an end whose output is on its way to somebody else is not told
+// as one without output.
+func TestOutputOutOfTurn(t *testing.T) {
+	inBubble(t, func(w *world) {
+		work := w.start(registrytest.Script{}, 0)
+		work.Output.Append("text")
+		work.Complete("exit code: 0")
+		first, err := w.do(context.Background(), tools.NameOutput, `{"task_id":"bash-1"}`)
+		w.is.NoError(err)
+		w.is.Equal("Another read of task bash-1 is on its way to its caller; read again in a moment.",
+			w.failed(tools.NameOutput, `{"task_id":"bash-1","wait":true,"timeout_ms":1000}`))
+		first.Abandon()
+		w.is.Equal("text\n[status: completed, exit code: 0]", w.well(tools.NameOutput, `{"task_id":"bash-1"}`).Text)
+	})
+}

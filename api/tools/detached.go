@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"afoot/api/render"
 	"afoot/registry"
@@ -22,7 +21,11 @@ func (s *Set) Detach(ctx context.Context, call Call) (*Answer, error) {
 		return nil, nil //nolint:nilerr,nilnil // as said above
 	}
 	answer, err := s.answer(ctx, call, func(ctx context.Context, call Call) (*Answer, error) {
-		return s.detached(ctx, call, args)
+		b, err := s.begin(ctx, call, args, false)
+		if err != nil {
+			return nil, err
+		}
+		return b.answer(), nil
 	})
 	if err == nil {
 		answer.Text = render.Fit(answer.Text, s.limit(0))
@@ -30,34 +33,9 @@ func (s *Set) Detach(ctx context.Context, call Call) (*Answer, error) {
 	return answer, err
 }
 
-func (s *Set) detached(ctx context.Context, call Call, args bashArguments) (*Answer, error) {
-	timeout, clamped := s.timeout(args)
-	fields, err := json.Marshal(struct {
-		Command   string `json:"command"`
-		Workdir   string `json:"workdir,omitzero"`
-		TimeoutMs int64  `json:"timeoutMs,omitzero"`
-	}{args.Command, args.Workdir, timeout})
-	if err != nil {
-		return nil, err
-	}
-	begun := time.Now()
-	started, err := s.cfg.Service.Start(ctx, call.Caller, registry.StartRequest{
-		Spec: registry.Spec{Kind: kindBash, Label: &args.Description, Fields: fields},
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.cfg.Started(time.Since(begun))
-	id := started.Snapshot.ID
-	return &Answer{
-		Text: render.Started(started.Snapshot), Value: Bash{Kind: BashBackground, TaskID: id},
-		ID: id, Clamped: clamped,
-	}, nil
-}
-
 // Result gives what a foreground call would have answered whose command has ended: the
-// same each time. Confirming it reports the end, unless the caller only looks. The error of one that still runs is
-// [registry.CodeConflict].
+// same each time. Confirming it reports the end, unless the caller only looks. The error
+// of one that still runs is [registry.CodeConflict].
 func (s *Set) Result(ctx context.Context, call Call, id registry.ID) (*Answer, error) {
 	task, err := s.cfg.Service.Describe(ctx, call.Caller, id)
 	if err != nil {

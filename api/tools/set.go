@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"afoot/api/render"
 	"afoot/registry"
 )
 
@@ -80,3 +81,6 @@ func New(cfg Config) (*Set, error) {
 	}
 	return s, nil
 }
+
+// Guidance is a paragraph for a system prompt about how to use the tools.
+func (s *Set) Guidance() string { return render.Guidance(s.cfg.Background) }

@@ -55,7 +55,7 @@ type Config struct {
 	OutputTotalBytes    Size          `split_words:"true" default:"10GiB" desc:"output kept of all tasks; beyond it ended tasks that were read go, oldest first, and where none is left no work is started"`
 	RetainCount         Count         `split_words:"true" default:"1000" desc:"ended tasks kept per agent; beyond it the oldest go, those that were read first. Unowned work shares one such bucket"`
 	RetainAge           time.Duration `split_words:"true" default:"24h" desc:"how long an ended task is kept, read or not"`
-	ResultBytes         Size          `split_words:"true" default:"64000" desc:"longest text of a tool's result; beyond it the tail is kept"`
+	ResultBytes         Size          `split_words:"true" default:"64000" desc:"longest text of a tool's result, at most 4MiB; beyond it the tail is kept"`
 	BashBackground      bool          `split_words:"true" default:"true" desc:"whether the tool bash may start background tasks (run_in_background, yield_ms)"`
 	BashTimeout         time.Duration `split_words:"true" default:"2m" desc:"how long a foreground command of the tool bash may take that names no time"`
 	BashTimeoutMax      time.Duration `split_words:"true" default:"10m" desc:"the longest time for a foreground command of the tool bash; longer ones are cut to it"`

@@ -7,7 +7,11 @@ import (
 	"time"
 
 	"afoot/api/webhook"
+	"afoot/registry"
 )
+
+// maxResultBytes is half of what one read of a task's output gives.
+const maxResultBytes = registry.MaxPageBytes / 2
 
 // check refuses values that contradict themselves or each other.
 func (c *Config) check() error {
@@ -33,6 +37,9 @@ func (c *Config) check() error {
 	}
 	if c.WaitDefault > c.WaitMax {
 		errs = append(errs, fmt.Errorf("%[1]s_WAIT_DEFAULT=%[2]s is above %[1]s_WAIT_MAX=%[3]s", envPrefix, c.WaitDefault, c.WaitMax))
+	}
+	if c.ResultBytes > maxResultBytes {
+		errs = append(errs, fmt.Errorf("%s_RESULT_BYTES=%d: must be at most %d", envPrefix, c.ResultBytes, maxResultBytes))
 	}
 	if c.BashTimeout > c.BashTimeoutMax {
 		errs = append(errs, fmt.Errorf("%[1]s_BASH_TIMEOUT=%[2]s is above %[1]s_BASH_TIMEOUT_MAX=%[3]s", envPrefix, c.BashTimeout, c.BashTimeoutMax))

@@ -184,9 +184,12 @@ func TestMCPBridgeWithPrivateDaemon(t *testing.T) {
 	require.Equal(t, "started background task bash-1", s.answer(1))
 	require.NoDirExists(t, r.state)
 	require.Zero(t, s.end(), s.errs)
-	left, err := filepath.Glob(filepath.Join(envOf(r, "TMPDIR"), scratchPrefix+"*"))
-	require.NoError(t, err)
-	require.Empty(t, left)
+	left := func() []string {
+		found, err := filepath.Glob(filepath.Join(envOf(r, "TMPDIR"), scratchPrefix+"*"))
+		require.NoError(t, err)
+		return found
+	}
+	require.Empty(t, left())
 
 	// Whoever asks it to end gets the same.
 	s = r.speak()
@@ -195,6 +198,13 @@ func TestMCPBridgeWithPrivateDaemon(t *testing.T) {
 	for range s.lines { // to the end
 	}
 	require.NoError(t, s.cmd.Wait(), s.errs)
+
+	// Nothing is left of one that was killed either.
+	s = r.speak()
+	s.hello()
+	require.NotEmpty(t, left())
+	require.NoError(t, s.cmd.Process.Kill())
+	r.eventually("all is gone", func() bool { return len(left()) == 0 })
 }
 
 func envOf(r *rig, name string) (value string) {

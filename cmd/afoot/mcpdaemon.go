@@ -24,7 +24,7 @@ const (
 )
 
 // privateDaemon is a daemon for one bridge: on a socket that nobody else finds, and it
-// keeps nothing.
+// keeps nothing. It takes the directory with it, also if the bridge has died.
 type privateDaemon struct {
 	dir    string
 	cmd    *exec.Cmd
@@ -51,7 +51,7 @@ func (a *app) startPrivate(ctx context.Context) (_ *privateDaemon, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("a private daemon: %w", err)
 	}
-	p.cmd = exec.Command(self, "serve") //nolint:noctx // it is this program, and its end is asked for by a signal
+	p.cmd = exec.Command(self, "serve", "--"+scratchFlag, p.dir) //nolint:noctx // it is this program, and its end is asked for by a signal
 	p.cmd.Env = a.privateEnv(p)
 	p.cmd.Stderr, p.cmd.SysProcAttr = a.stderr, bindToParent()
 	out, err := p.cmd.StdoutPipe()

@@ -36,6 +36,7 @@ const (
 
 func (a *app) serveCommand() *cobra.Command {
 	var link, check bool
+	var scratch string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the daemon",
@@ -44,11 +45,13 @@ func (a *app) serveCommand() *cobra.Command {
 			if check {
 				return a.check()
 			}
-			return a.serve(cmd.Context(), link)
+			return a.serve(cmd.Context(), link, scratch)
 		},
 	}
 	cmd.Flags().BoolVar(&link, "link", false, "also print a link that signs a browser in for the session local, good for a minute")
 	cmd.Flags().BoolVar(&check, "check", false, "only say whether it could: configuration, keys, journal. Nothing is changed, and a daemon may run meanwhile")
+	cmd.Flags().StringVar(&scratch, scratchFlag, "", "for a daemon that keeps nothing: its directory, which it takes with it")
+	_ = cmd.Flags().MarkHidden(scratchFlag) // there is such a flag
 	help := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		help(cmd, args)
@@ -65,8 +68,11 @@ apart by the API, not by the operating system: all tasks run as the daemon's use
 	return cmd
 }
 
-// serve runs the daemon until a signal ends it.
-func (a *app) serve(ctx context.Context, link bool) (err error) {
+// scratchFlag is for who starts a private daemon.
+const scratchFlag = "scratch"
+
+// serve runs the daemon until a signal ends it. scratch is for one that keeps nothing.
+func (a *app) serve(ctx context.Context, link bool, scratch string) (err error) {
 	cfg := a.cfg
 	level := new(slog.LevelVar)
 	log := newLogger(cfg, a.stderr, level)
@@ -75,7 +81,7 @@ func (a *app) serve(ctx context.Context, link bool) (err error) {
 		return exitError{code: exitUsage, err: err}
 	}
 	from := a.from
-	at, err := openState(cfg, from)
+	at, err := openState(cfg, scratch, from)
 	if err != nil {
 		return err
 	}

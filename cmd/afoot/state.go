@@ -15,10 +15,13 @@ type state struct {
 	close func() error
 }
 
-// openState takes the state directory, or makes a private one for a daemon that keeps
-// nothing. An earlier image of this process hands it over.
-func openState(cfg *Config, from *luggage) (*state, error) {
+// openState takes the state directory, or a private one for a daemon that keeps nothing:
+// scratch, or one that it makes. An earlier image of this process hands the first over.
+func openState(cfg *Config, scratch string, from *luggage) (*state, error) {
 	if cfg.inMemory() {
+		if scratch != "" {
+			return goingState(scratch), nil
+		}
 		return scratchState()
 	}
 	dir, err := openStateDir(cfg.StateDir)
@@ -35,6 +38,11 @@ func openState(cfg *Config, from *luggage) (*state, error) {
 // scratchPrefix begins the name of a private directory.
 const scratchPrefix = "afoot-"
 
+// goingState is a directory that goes with the daemon.
+func goingState(dir string) *state {
+	return &state{dir: dir, close: func() error { return os.RemoveAll(dir) }}
+}
+
 // scratchState makes a directory that goes with the daemon, in memory if the system has
 // a place for that.
 func scratchState() (*state, error) {
@@ -42,7 +50,7 @@ func scratchState() (*state, error) {
 	for _, parent := range []string{os.TempDir(), "/dev/shm"} {
 		dir, err := os.MkdirTemp(parent, scratchPrefix)
 		if err == nil {
-			return &state{dir: dir, close: func() error { return os.RemoveAll(dir) }}, nil
+			return goingState(dir), nil
 		}
 		errs = append(errs, err)
 	}

@@ -202,6 +202,7 @@ func (s *Service) taskBackLocked(r *record, owner registry.Owner) {
 		if at.Before(r.snap.StartedAt) {
 			at = r.snap.StartedAt // the clock went back
 		}
+		r.snap.Foreground = false // the call that waited ended without an answer
 		settled, _ := r.snapshotLocked().Settled(registry.Outcome{Status: registry.StatusFailed, Detail: registry.DetailLost}, at)
 		r.snap = factsOf(settled)
 	}

@@ -10,7 +10,7 @@ import (
 func keptForegroundCases() []durableCase {
 	bound := Options{TeardownTimeout: 8 * time.Second}
 	return []durableCase{
-		{name: "live work has failed and is reported, and nobody is told", run: keptForegroundLive},
+		{name: "live work has failed, and its owner is told: the call that waited has no answer", run: keptForegroundLive},
 		{name: "its end stays reported", run: keptForegroundEnded},
 		{name: "promoted work that was live has failed and is told of once", run: keptPromotedLive},
 		{name: "the end of promoted work that was not read is due", run: keptPromotedEnded},
@@ -33,10 +33,9 @@ func keptForegroundLive(w *durableWorld) {
 	s := w.get(work)
 	w.is.Equal(registry.StatusFailed, s.Status)
 	w.is.Equal(registry.DetailLost, s.Detail)
-	w.is.True(s.Foreground)
-	w.is.True(s.Reported)
-	w.pass(time.Hour)
-	w.whole(work, registry.ChangeSettled)
+	w.is.False(s.Foreground)
+	w.is.False(s.Reported)
+	w.whole(work, registry.ChangeSettled, notice)
 	w.is.Equal(s, w.heard(work, registry.ChangeSettled))
 	w.is.Equal("abc", w.take(w.of(work)).Text)
 	w = w.die(0)
@@ -95,8 +94,8 @@ func keptPromotedUnwritten(w *durableWorld) {
 			w.pass(o.Wait)
 			w.is.False(c.returned())
 			w = w.die(1 + lucky)
-			w.is.Equal(lucky == 0, w.get(work).Foreground)
-			w.notices(work, lucky)
+			w.is.False(w.get(work).Foreground)
+			w.notices(work, 1)
 		}
 	}
 }
@@ -118,7 +117,7 @@ func keptForegroundKey(w *durableWorld) {
 	w.same(alice(), r, "job-1", false)
 	w = w.die(0)
 	w.same(alice(), r, "job-1", true)
-	w.is.True(w.get(w.of(w.jobs.Work("job-1"))).Foreground)
+	w.is.False(w.get(w.of(w.jobs.Work("job-1"))).Foreground)
 }
 
 func shutdownForeground(w *durableWorld) {
