@@ -60,7 +60,7 @@ func (a *app) backupAlone(ctx context.Context, path string) (err error) {
 	if _, err := os.Lstat(journalPath(a.cfg.StateDir)); err != nil {
 		return fmt.Errorf("there is no journal to back up: %w", err)
 	}
-	at, err := openState(a.cfg, nil)
+	at, err := openState(a.cfg, "", nil)
 	if err != nil {
 		return err
 	}

@@ -132,6 +132,8 @@ func TestMCPBridge(t *testing.T) {
 	require.Contains(t, s.answer(5), "[status: killed")
 	s.send(`no message`)
 	require.EqualValues(t, -32700, s.hear()["error"].(map[string]any)["code"])
+	s.send(`{"jsonrpc":"2.0","id":50,"method":"ping","params":{"_meta":{"long":"%s"}}}`, strings.Repeat("x", 5<<20))
+	require.Contains(t, s.answer(50), "larger than 2 MiB")
 
 	s.call(6, "bash", `{"command":"sleep 1000","description":"long","run_in_background":true}`)
 	require.Equal(t, "started background task bash-3", s.answer(6))
@@ -205,6 +207,23 @@ func TestMCPBridgeWithPrivateDaemon(t *testing.T) {
 	require.NotEmpty(t, left())
 	require.NoError(t, s.cmd.Process.Kill())
 	r.eventually("all is gone", func() bool { return len(left()) == 0 })
+}
+
+func TestMCPLines(t *testing.T) {
+	in := bufio.NewReaderSize(strings.NewReader("one\n"+strings.Repeat("x", 100)+"\n\n"+strings.Repeat("y", 32)+"\n"+strings.Repeat("z", 33)), 16)
+	for _, want := range []string{"one\n", "long", "\n", "long", ""} {
+		line, err := mcpLine(in, 32)
+		switch want {
+		case "long":
+			require.ErrorIs(t, err, errMCPLine)
+		case "":
+			require.ErrorIs(t, err, io.EOF)
+			require.Empty(t, line)
+		default:
+			require.NoError(t, err)
+			require.Equal(t, want, string(line))
+		}
+	}
 }
 
 func envOf(r *rig, name string) (value string) {

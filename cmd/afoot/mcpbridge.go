@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// maxMCPLine bounds one message of a client; the daemon takes 2 MiB.
-	maxMCPLine = 4 << 20
+	// maxMCPLine bounds one message of a client. The daemon takes 2 MiB and refuses more
+	// in an answer to the call; what goes beyond this line is answered to nobody.
+	maxMCPLine = 64 << 20
 	// mcpFinish is what calls under way get to end when the client has nothing more to
 	// say.
 	mcpFinish = 500 * time.Millisecond
@@ -24,8 +25,9 @@ const (
 
 // The protocol's own errors that a bridge words.
 const (
-	mcpParseError    = -32700
-	mcpInternalError = -32603
+	mcpParseError     = -32700
+	mcpInvalidRequest = -32600
+	mcpInternalError  = -32603
 )
 
 // bridge passes messages between a client on standard input and output and a daemon.
@@ -52,16 +54,26 @@ func (b *bridge) run(ctx context.Context, in io.Reader) error {
 	lines, failed := make(chan []byte), make(chan error, 1)
 	go func() { // it ends with the standard input, which nothing else can end
 		defer close(lines)
-		scan := bufio.NewScanner(in)
-		scan.Buffer(make([]byte, 0, 64<<10), maxMCPLine)
-		for scan.Scan() {
+		from := bufio.NewReaderSize(in, 64<<10)
+		for {
+			line, err := mcpLine(from, maxMCPLine)
+			if errors.Is(err, errMCPLine) {
+				b.say(mcpRefusal(nil, mcpInvalidRequest, err.Error()))
+				continue
+			}
 			select {
-			case lines <- bytes.Clone(bytes.TrimSpace(scan.Bytes())):
+			case lines <- bytes.TrimSpace(line):
 			case <-ctx.Done():
 				return
 			}
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					failed <- err
+				}
+				close(failed)
+				return
+			}
 		}
-		failed <- scan.Err()
 	}()
 	for open := true; open; {
 		var line []byte

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 )
@@ -30,6 +32,29 @@ type mcpMessage struct {
 			Version string `json:"io.modelcontextprotocol/protocolVersion"`
 		} `json:"_meta"`
 	} `json:"params"`
+}
+
+// errMCPLine means that a line was read over.
+var errMCPLine = errors.New("this line is too long for a message")
+
+// mcpLine gives the next line, the last one together with the error that ended it. One of
+// more than limit bytes is read over: errMCPLine.
+func mcpLine(from *bufio.Reader, limit int) (line []byte, err error) {
+	for long := false; ; {
+		part, err := from.ReadSlice('\n')
+		if long = long || len(line)+len(part) > limit; long {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case long && err == nil:
+			return nil, errMCPLine
+		default:
+			return line, err
+		}
+	}
 }
 
 // readMCP reads one line of a client. A batch is passed on as it is.
