@@ -294,3 +294,25 @@ func TestMCPResources(t *testing.T) {
 }
 
 func logAddressOf(id registry.ID) string { return "afoot://tasks/" + string(id) + "/log" }
+
+func TestMCPRefusesCallsByTheirID(t *testing.T) {
+	w := newWorld(t)
+	begun := w.call(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, "Accept", "application/json, text/event-stream")
+	w.is.Equal(http.StatusOK, begun.status)
+	headers := []string{"Accept", "application/json, text/event-stream", "Mcp-Session-Id", begun.header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version", sessionful}
+	for body, want := range map[string]struct{ status, code int }{
+		`{"jsonrpc":"2.0","id":"a","method":"nothing/there"}`: {http.StatusOK, jsonrpc.CodeMethodNotFound},
+		`{"jsonrpc":"2.0","id":"a","method":"tools/call"}`:    {http.StatusBadRequest, jsonrpc.CodeInvalidRequest},
+	} {
+		got := w.call(http.MethodPost, "/mcp", body, headers...)
+		w.is.Equal(want.status, got.status, body)
+		w.is.Equal("application/json", got.header.Get("Content-Type"))
+		var answer struct {
+			ID    string
+			Error struct{ Code int }
+		}
+		w.is.NoError(json.Unmarshal(got.body, &answer), "%s", got.body)
+		w.is.Equal("a", answer.ID)
+		w.is.Equal(want.code, answer.Error.Code, body)
+	}
+}

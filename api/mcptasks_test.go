@@ -155,6 +155,11 @@ func TestMCPTaskIsForThoseWhoAskForIt(t *testing.T) {
 		w.is.Equal(-32601, code, method)
 		w.is.Equal(http.StatusNotFound, status)
 	}
+	res, err := w.post(context.Background(), fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{%s"_meta":{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":{"extensions":{%q:{}}}}}}`, byID(created), version2026, tasksName),
+		"Mcp-Protocol-Version", version2026, "Mcp-Method", "tasks/get", "Mcp-Name", "another")
+	w.is.NoError(err)
+	w.is.NoError(res.Body.Close())
+	w.is.Equal(http.StatusBadRequest, res.StatusCode, "a header that names another task")
 	_, code := w.refusedTask("subscriptions/listen", `"notifications":{"taskIds":["x"]},`, false)
 	w.is.Equal(-32021, code)
 

@@ -70,7 +70,7 @@ func (x *Exchange) Answer() (answer *Answer, streams bool, err error) {
 	case x.refusal != nil:
 		return nil, false, x.refusal
 	case x.status != 0:
-		return &Answer{Status: x.status, Header: x.header, Body: x.content.Bytes()}, false, nil
+		return reworded(x.body, &Answer{Status: x.status, Header: x.header, Body: x.content.Bytes()}), false, nil
 	case x.request.Err() != nil:
 		return nil, false, x.request.Err()
 	default: // the MCP session ended under it
@@ -156,6 +156,13 @@ func (x *Exchange) refuse(err error) error {
 		x.refusal = err
 	}
 	return err
+}
+
+// fail has the answer be of this status, whatever the SDK makes of it.
+func (x *Exchange) fail(status int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.begin(status)
 }
 
 // whole binds the context of a message to its request: who left is answered no more.

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -149,6 +150,7 @@ func (s *Server) named(ctx context.Context, params *taskParams) (x *Exchange, sn
 		return nil, snapshot, undeclared()
 	}
 	if x.name != "" && x.name != params.TaskID {
+		x.fail(http.StatusBadRequest)
 		return nil, snapshot, &jsonrpc.Error{
 			Code:    sdk.CodeHeaderMismatch,
 			Message: "header mismatch: Mcp-Name does not name the task of the request",
