@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,4 +130,31 @@ func TestMCPTasks(t *testing.T) {
 	lost := c.ofTask(t, "tasks/get", running)
 	require.Equal(t, "completed", lost.Result.Status, "%+v", lost)
 	require.True(t, lost.Result.Result.IsError)
+}
+
+// TestMCPTaskEndsOutliveAReload: a daemon that did not see who asked for an end tells it
+// as the one before would have, and swallows no output.
+func TestMCPTaskEndsOutliveAReload(t *testing.T) {
+	t.Parallel()
+	d := serve(t)
+	c := d.as("mcp-ends")
+	crashed := c.taskOf(t, "echo last words; kill -SEGV $$")
+	stopped := c.taskOf(t, "trap '' TERM; echo kept; while :; do sleep 0.1; done")
+	known := func(id string) snapshot {
+		id, _, _ = strings.Cut(id, ".")
+		return c.get(t, id)
+	}
+	eventually(t, 10*time.Second, "one has ended, one has printed", func() bool {
+		return known(crashed).Status == "killed" && known(stopped).OutputBytes > 0
+	})
+	require.Equal(t, "complete", c.ofTask(t, "tasks/cancel", stopped).Result.ResultType)
+	d.reloads(t, false)
+
+	first := c.ofTask(t, "tasks/get", crashed).Result
+	require.Equal(t, "completed", first.Status)
+	require.Equal(t, "last words\n[killed by signal: SIGSEGV]", first.Result.Content[0].Text)
+	require.Equal(t, first, c.ofTask(t, "tasks/get", crashed).Result, "the same each time")
+	eventually(t, 20*time.Second, "the end", func() bool { return c.ofTask(t, "tasks/get", stopped).Result.Status != "working" })
+	require.Equal(t, "cancelled", c.ofTask(t, "tasks/get", stopped).Result.Status)
+	require.Equal(t, "kept\n", c.read(t, known(stopped).ID, "").Text, "nobody was given it")
 }

@@ -88,7 +88,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, begun: time.Now(), ends: ends{wanted: map[registry.ID]struct{}{}, stopped: map[registry.ID]struct{}{}}}
+	s := &Server{cfg: cfg, begun: time.Now(), ends: ends{wanted: map[registry.ID]struct{}{}, stopped: map[registry.ID]bool{}}}
 	s.sessions = newSessions(cfg.MaxSessions, cfg.Idle, s.endSession)
 	logger := slog.New(quiet{cfg.Logger.Handler()})
 	s.server = sdk.NewServer(&sdk.Implementation{Name: "afoot", Title: "Afoot", Version: cfg.Version}, &sdk.ServerOptions{

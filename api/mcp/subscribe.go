@@ -13,9 +13,10 @@ import (
 // ends is what the server keeps of tasks that have not ended, or were stopped.
 type ends struct {
 	mu sync.Mutex
-	// wanted are those whose end somebody has asked to hear of, stopped those that were
-	// asked to end.
-	wanted, stopped map[registry.ID]struct{}
+	// wanted are those whose end somebody has asked to hear of.
+	wanted map[registry.ID]struct{}
+	// stopped says of those that are known whether they were asked to end.
+	stopped map[registry.ID]bool
 }
 
 func (e *ends) want(id registry.ID) {
@@ -24,11 +25,11 @@ func (e *ends) want(id registry.ID) {
 	e.wanted[id] = struct{}{}
 }
 
-func (e *ends) wasStopped(id registry.ID) bool {
+func (e *ends) wasStopped(id registry.ID) (stopped, known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_, stopped := e.stopped[id]
-	return stopped
+	stopped, known = e.stopped[id]
+	return stopped, known
 }
 
 // note keeps what a change says, and reports whether somebody has to hear of it.
@@ -39,15 +40,18 @@ func (e *ends) note(ch registry.Change) bool {
 	_, wanted := e.wanted[id]
 	switch ch.Type {
 	case registry.ChangeStopping:
-		e.stopped[id] = struct{}{}
-		return false
+		e.stopped[id] = true
 	case registry.ChangeSettled:
 		delete(e.wanted, id)
 		return wanted
+	case registry.ChangeReported:
+		if _, known := e.stopped[id]; !known && ch.Snapshot.Status == registry.StatusKilled {
+			e.stopped[id] = false // a stop would have reported it before its end
+		}
 	case registry.ChangeRemoved, registry.ChangeEvicted:
 		delete(e.wanted, id)
 		delete(e.stopped, id)
-	case registry.ChangeRegistered, registry.ChangePromoted, registry.ChangeHeld, registry.ChangeDue, registry.ChangeReported, registry.ChangeOwnerGone:
+	case registry.ChangeRegistered, registry.ChangePromoted, registry.ChangeHeld, registry.ChangeDue, registry.ChangeOwnerGone:
 	}
 	return false
 }

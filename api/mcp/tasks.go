@@ -180,8 +180,8 @@ func (s *Server) getTask(ctx context.Context, _ *sdk.ServerSession, params *task
 		return nil, err
 	}
 	t := s.describe(x, snapshot)
-	if t.Status != completed && t.Status != cancelled {
-		return t, nil
+	if t.Status != completed {
+		return t, nil // an end that was asked for is reported, and its output stays unread
 	}
 	answer, err := s.cfg.Tools.Result(ctx, x.call(&sdk.CallToolParamsRaw{Name: tools.NameBash}), snapshot.ID)
 	if registry.CodeOf(err) == registry.CodeGone {
@@ -191,10 +191,8 @@ func (s *Server) getTask(ctx context.Context, _ *sdk.ServerSession, params *task
 		return nil, x.refuse(err)
 	}
 	x.carry(ctx, answer)
-	if t.Status == completed {
-		t.Result = resultOf(answer)
-		t.Result.IsError = answer.IsError || !wentWell(snapshot)
-	}
+	t.Result = resultOf(answer)
+	t.Result.IsError = answer.IsError || !wentWell(snapshot)
 	return t, nil
 }
 
@@ -245,18 +243,25 @@ func (s *Server) describe(x *Exchange, snapshot registry.Snapshot) *task {
 	return t
 }
 
-// wasCancelled reports whether somebody asked for the end. An earlier daemon can't be
-// asked: what it killed and did not time out counts so, also a command that killed
-// itself.
+// wasCancelled reports whether somebody asked for the end. Of a task that an earlier
+// daemon started that is told by what it left: a stop reports an end at once, and ends
+// it by two signals. Wrong is this only for one that got such a signal from somebody
+// else, and whose end was collected before.
 func (s *Server) wasCancelled(snapshot registry.Snapshot) bool {
-	if snapshot.Status != registry.StatusKilled {
+	stopped, known := s.ends.wasStopped(snapshot.ID)
+	switch {
+	case snapshot.Status != registry.StatusKilled:
 		return false
+	case known || !snapshot.StartedAt.Before(s.begun):
+		return stopped
 	}
 	var how struct {
-		TimedOut bool `json:"timedOut"`
+		TimedOut bool   `json:"timedOut"`
+		Signal   string `json:"signal"`
 	}
-	_ = json.Unmarshal(snapshot.Result, &how) // who says nothing of it has not timed out
-	return s.ends.wasStopped(snapshot.ID) || snapshot.FinishedAt.Before(s.begun) && !how.TimedOut
+	_ = json.Unmarshal(snapshot.Result, &how) // who says nothing of it was not timed out
+	ours := how.Signal == "" || how.Signal == "SIGTERM" || how.Signal == "SIGKILL"
+	return snapshot.Reported && ours && !how.TimedOut
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
