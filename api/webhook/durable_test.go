@@ -2,9 +2,11 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,4 +88,43 @@ func TestNextPosterGoesOn(t *testing.T) {
 			require.WithinDuration(t, time.Now(), h.Created, 100*365*24*time.Hour)
 		}
 	})
+}
+
+// TestAddedIsKeptWithWhatWasPending: who was told of a webhook finds it after a sudden
+// death as it was told, with the notices that were due before.
+func TestAddedIsKeptWithWhatWasPending(t *testing.T) {
+	kept := &rows{}
+	p := paused(t, Config{Hosts: []string{"localhost"}, Journal: kept})
+	h, err := p.Add(t.Context(), alice, "http://localhost/1", secret, func() []Pending {
+		return []Pending{{Notice: about("n0")}}
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, h.Pending)
+	require.Equal(t, []string{h.ID + " n0"}, kept.synced)
+
+	kept.full = errors.New("the disk is full")
+	_, err = p.Add(t.Context(), alice, "http://localhost/2", secret, nil)
+	require.ErrorIs(t, err, kept.full)
+	require.Len(t, p.List(alice), 1)
+}
+
+// rows is a journal that tells which posts are sure to be kept.
+type rows struct {
+	nowhere
+
+	put, synced []string
+	full        error
+}
+
+func (r *rows) PutPosts(posts ...PostRow) {
+	for _, row := range posts {
+		r.put = append(r.put, row.Hook+" "+row.Key)
+	}
+}
+
+func (r *rows) Sync(context.Context) error {
+	if r.full == nil {
+		r.synced = slices.Clone(r.put)
+	}
+	return r.full
 }

@@ -57,26 +57,44 @@ func (p *Poster) Add(ctx context.Context, owner Owner, address, secret string, p
 	if err := p.insert(owner, h); err != nil {
 		return Hook{}, err
 	}
-	if err := p.journal.Sync(ctx); err != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.dropLocked(h)
+	if err := p.keep(ctx, h); err != nil {
 		return Hook{}, err
 	}
 	var known []Pending
 	if pending != nil {
 		known = pending()
 	}
+	view := p.join(h, known)
+	if len(known) > 0 { // no restart would find them anew
+		if err := p.keep(ctx, h); err != nil {
+			return Hook{}, err
+		}
+	}
+	return view, nil
+}
+
+// keep waits until a webhook is kept with what it has; one that can't be is dropped.
+func (p *Poster) keep(ctx context.Context, h *hook) error {
+	err := p.journal.Sync(ctx)
+	if err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.dropLocked(h)
+	}
+	return err
+}
+
+func (p *Poster) join(h *hook, known []Pending) Hook {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.joinLocked(h, known)
-	return h.viewLocked(p.limits.Budget), nil
+	return h.viewLocked(p.limits.Budget)
 }
 
 func (p *Poster) insert(owner Owner, h *hook) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed.Load() {
 		return ErrClosed
 	}
 	acc := p.accounts[owner]

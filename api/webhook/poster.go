@@ -30,7 +30,10 @@ type Poster struct {
 	// wake has the loop look again.
 	wake chan struct{}
 
-	// turn is held by who starts or stops the loop. It is taken before mu.
+	// closed is set for good, so that no loop begins and no webhook comes any more.
+	closed atomic.Bool
+
+	// turn is held by who starts or stops the loop.
 	turn sync.Mutex
 	// stop ends the loop that runs, and with patience what is under way; nil is none.
 	stop func(context.Context)
@@ -40,7 +43,6 @@ type Poster struct {
 	accounts map[Owner]*account
 	// serial is the newest place of a webhook or a post.
 	serial uint64
-	closed bool
 	// due has the webhooks with something to post, the next one first.
 	due plan
 	// flying counts posts under way, busy those of each session, and crowded has the
@@ -142,14 +144,11 @@ func (p *Poster) SetLimits(l Limits) error {
 	return nil
 }
 
-// Resume begins to post, unless the poster was closed. It does not block.
+// Resume begins to post, unless the poster was closed. It blocks while a Pause does.
 func (p *Poster) Resume() {
 	p.turn.Lock()
 	defer p.turn.Unlock()
-	p.mu.Lock()
-	closed := p.closed
-	p.mu.Unlock()
-	if p.stop != nil || closed {
+	if p.stop != nil || p.closed.Load() {
 		return
 	}
 	over := make(chan struct{})
@@ -182,9 +181,7 @@ func (p *Poster) Pause(ctx context.Context) {
 // Close is Pause for good. It is idempotent. What is not posted is so after the next
 // start.
 func (p *Poster) Close(ctx context.Context) {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
+	p.closed.Store(true) // before the loop is stopped: who resumes next sees it
 	p.Pause(ctx)
 }
 
