@@ -106,7 +106,7 @@ func (a *API) callTool(c *call, r *http.Request) error {
 // checkObject refuses a body that is not one JSON object: what the arguments in it are
 // worth is the tool's to say.
 func checkObject(body []byte) error {
-	in := jsontext.NewDecoder(bytes.NewReader(body))
+	in := jsontext.NewDecoder(bytes.NewBuffer(body))
 	value, err := in.ReadValue()
 	if err != nil {
 		return badJSON(err)

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -146,7 +147,7 @@ func argument(p jsontext.Pointer) string {
 
 // memberOf finds a member of an object, whatever else is wrong with that.
 func memberOf(data []byte, name string) (jsontext.Value, bool) {
-	in := jsontext.NewDecoder(strings.NewReader(string(data)), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	in := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if token, err := in.ReadToken(); err != nil || token.Kind() != '{' {
 		return nil, false
 	}

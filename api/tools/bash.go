@@ -15,8 +15,8 @@ const (
 	kindBash registry.Kind = "bash"
 	// unbounded is for the wait of a call whose command has a time-out of its own.
 	unbounded = 365 * 24 * time.Hour
-	// stopPatience bounds what is done for a call that has ended.
-	stopPatience = 10 * time.Second
+	// patience bounds each step that is taken whether the caller is there or not.
+	patience = 10 * time.Second
 )
 
 // bash answers bash.
@@ -171,15 +171,22 @@ func (f *foreground) read(ctx context.Context) (*registry.Delivery, error) {
 // stop ends the command of a call that has ended without an answer. One that can't be
 // stopped is let go of, so that its owner is told of its end.
 func (f *foreground) stop(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
+	stop, cancel := regardless(ctx)
 	defer cancel()
 	service := f.set.cfg.Service
-	if _, _, err := service.Kill(ctx, f.call.Caller, f.id, "the call was cancelled"); err == nil {
+	if _, _, err := service.Kill(stop, f.call.Caller, f.id, "the call was cancelled"); err == nil {
 		return
 	}
-	if delivery, err := service.Read(ctx, f.call.Caller, f.id, registry.ReadOptions{Promote: true}); err == nil {
+	letGo, cancel := regardless(ctx) // the stop may have taken all its time
+	defer cancel()
+	if delivery, err := service.Read(letGo, f.call.Caller, f.id, registry.ReadOptions{Promote: true}); err == nil {
 		delivery.Abandon()
 	}
+}
+
+// regardless gives a context for one step that is taken also if ctx has ended.
+func regardless(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 
 // facts are what the producer says of an end.

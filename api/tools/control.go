@@ -116,7 +116,9 @@ func (s *Set) limitAbout(ctx context.Context, call Call) int64 {
 		return s.limit(0)
 	}
 	// A call that was cancelled is told so in as few bytes as any other.
-	snapshot, err := s.cfg.Service.Get(context.WithoutCancel(ctx), call.Caller, id)
+	ctx, cancel := regardless(ctx)
+	defer cancel()
+	snapshot, err := s.cfg.Service.Get(ctx, call.Caller, id)
 	if err != nil {
 		return s.limit(0)
 	}
