@@ -20,10 +20,15 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 // answer and then leaves is not gone in this sense. It is false where the system
 // can't tell.
 func gone(ctx context.Context) bool {
+	tcp, ok := socketOf(ctx).(*net.TCPConn)
+	return ok && wasReset(tcp)
+}
+
+// socketOf is the connection of a request as the system knows it; nil if nobody said.
+func socketOf(ctx context.Context) net.Conn {
 	conn, _ := ctx.Value(connKey{}).(net.Conn)
 	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn()
+		return secure.NetConn()
 	}
-	tcp, ok := conn.(*net.TCPConn)
-	return ok && wasReset(tcp)
+	return conn
 }

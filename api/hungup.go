@@ -2,8 +2,7 @@ package api
 
 import (
 	"context"
-	"crypto/tls"
-	"net"
+	"math"
 	"syscall"
 	"time"
 )
@@ -15,25 +14,24 @@ const lookEvery = time.Second
 // no further than the first byte of what a caller sent behind the request, and so does
 // not see who leaves after that. The function ends the watch.
 func whileThere(ctx context.Context) (context.Context, context.CancelFunc) {
-	conn, _ := ctx.Value(connKey{}).(net.Conn)
-	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn()
-	}
+	socket, ok := socketOf(ctx).(syscall.Conn)
 	ctx, cancel := context.WithCancel(ctx)
-	socket, ok := conn.(syscall.Conn)
 	if !ok {
 		return ctx, cancel
 	}
-	var look func()
-	look = func() {
+	var timer *time.Timer
+	timer = time.AfterFunc(math.MaxInt64, func() {
 		switch {
 		case ctx.Err() != nil:
 		case hungUp(socket):
 			cancel()
 		default:
-			time.AfterFunc(lookEvery, look)
+			timer.Reset(lookEvery)
 		}
+	})
+	timer.Reset(lookEvery) // not before: the look needs the timer
+	return ctx, func() {
+		cancel()
+		timer.Stop()
 	}
-	time.AfterFunc(lookEvery, look)
-	return ctx, cancel
 }
