@@ -162,7 +162,7 @@ func (x *Exchange) refuse(err error) error {
 func (x *Exchange) fail(status int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.begin(status)
+	x.beginLocked(status)
 }
 
 // whole binds the context of a message to its request: who left is answered no more.
@@ -185,7 +185,7 @@ func (w writer) Header() http.Header { return w.x.header }
 func (w writer) WriteHeader(status int) {
 	w.x.mu.Lock()
 	defer w.x.mu.Unlock()
-	w.x.begin(status)
+	w.x.beginLocked(status)
 }
 
 // Write takes a piece of an answer, or one event of a stream.
@@ -193,7 +193,7 @@ func (w writer) Write(p []byte) (int, error) {
 	x := w.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.begin(http.StatusOK)
+	x.beginLocked(http.StatusOK)
 	if !x.streams {
 		return x.content.Write(p)
 	}
@@ -225,7 +225,7 @@ func (x *Exchange) returns() {
 	close(x.returned)
 }
 
-func (x *Exchange) begin(status int) {
+func (x *Exchange) beginLocked(status int) {
 	if x.status != 0 {
 		return
 	}

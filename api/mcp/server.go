@@ -28,7 +28,7 @@ const (
 	headerName    = "Mcp-Name"
 )
 
-// closeBound is how long the calls of an MCP session may take to end with it.
+// closeBound is how long the calls of MCP sessions may take to end with the server.
 const closeBound = 5 * time.Second
 
 // ErrUnknownSession means that the request names an MCP session that there is not, or
@@ -170,7 +170,8 @@ func (s *Server) Open(r *http.Request, who Who, body []byte) (*Exchange, error) 
 // Sessions counts the MCP sessions.
 func (s *Server) Sessions() int { return s.sessions.count() }
 
-// Close ends the MCP sessions and waits until nothing of them runs. It is idempotent.
+// Close ends the MCP sessions and waits until nothing of them runs, for 5 s at most. It is
+// idempotent.
 func (s *Server) Close() {
 	s.detach()
 	s.sessions.removeAll(func(owner) bool { return true })
