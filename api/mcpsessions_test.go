@@ -74,19 +74,22 @@ func TestMCPSessionsAreBounded(t *testing.T) {
 }
 
 func TestMCPSessionEndsWithSilence(t *testing.T) {
-	w := newWorld(t, withBackground, func(s *setup) { s.api.MCP.Idle = 20 * time.Millisecond })
+	const idle = 200 * time.Millisecond
+	w := newWorld(t, withBackground, func(s *setup) { s.api.MCP.Idle = idle })
+	meter := w.as(auth.Claims{Session: "alice", Scopes: auth.Metrics}) // a look that breaks no silence
+	count := func() string { return string(meter.get("/metrics").body) }
 	id := w.hello()
 	res, lines := w.mcpStream(id)
 	w.is.Equal(http.StatusOK, res.StatusCode)
 	// While its stream is open it is not silent.
-	for begun := time.Now(); time.Since(begun) < 60*time.Millisecond; {
-		w.is.Equal(http.StatusOK, w.status(id, ping))
+	for begun := time.Now(); time.Since(begun) < 2*idle; {
+		w.is.Contains(count(), "afoot_mcp_sessions 1")
 	}
 	w.server.CloseClientConnections()
 	rest(lines)
-	w.eventually(func() bool {
-		return w.status(w.hello(), ping) == http.StatusOK && w.status(id, ping) == http.StatusNotFound
-	}, "gone")
+	w.eventually(func() bool { return strings.Contains(count(), "afoot_mcp_sessions 0") }, "gone")
+	w.is.Equal(http.StatusNotFound, w.status(id, ping))
+	w.is.Equal(http.StatusOK, w.status(w.hello(), ping))
 }
 
 func TestMCPStreamEndsWithToken(t *testing.T) {
