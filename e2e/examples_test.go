@@ -23,7 +23,7 @@ func TestExampleAgent(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patient(30*time.Second))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path)
-	cmd.Env = append(cmd.Environ(), "AFOOT_URL=http://"+d.addr, "AFOOT_TOKEN="+c.token)
+	cmd.Env = append(cmd.Environ(), "DAEMON_URL=http://"+d.addr, "AFOOT_TOKEN="+c.token)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	require.NoError(t, cmd.Run(), "%s%s", &stdout, &stderr)

@@ -301,7 +301,7 @@ func TestCommandsWithoutADaemon(t *testing.T) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, args := range [][]string{{"nonsense"}, {"ls", "--nonsense"}, {"ls", "extra"}, {"output"}, {"kill"}, {"serve", "extra"}} {
+	for _, args := range [][]string{{"nonsense"}, {"ls", "--nonsense"}, {"ls", "extra"}, {"output"}, {"kill"}, {"serve", "extra"}, {"serve", "--addr", "127.0.0.1:0"}, {"serve", "--session", "s"}, {"serve", "--json"}} {
 		_, stderr, code := r.afoot(args...)
 		require.Equal(t, exitUsage, code, args)
 		require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)

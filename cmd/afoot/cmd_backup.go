@@ -18,8 +18,8 @@ func (a *app) backupCommand() *cobra.Command {
 		Use:   "backup FILE",
 		Short: "Copy the journal into a new file",
 		Long: `Writes the journal as it is now into FILE, which must not be there yet: tasks with
-their ends, counters, agents, notices, idempotency keys. It may run while the daemon
-does; all that was answered before is in it.
+their ends, counters, agents, notices, idempotency keys, webhooks with their secrets. It
+may run while the daemon does; all that was answered before is in it.
 
 Not in it are the captured output, which may be large (copy the directory "output" while
 no daemon runs), and the secret, with which whoever finds the copy could make tokens: a

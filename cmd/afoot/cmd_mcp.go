@@ -118,6 +118,7 @@ func (a *app) mcpDaemon(ctx context.Context) (*remote, *privateDaemon, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	fmt.Fprintf(a.stderr, "afoot: no daemon runs with the state directory %s: started one that keeps nothing and ends with this command\n", a.cfg.StateDir)
 	if r, err = a.connectPrivate(private); err != nil {
 		return nil, nil, errors.Join(err, private.stop())
 	}

@@ -21,7 +21,7 @@ again. SIGUSR2 does the same. Returns when that one serves.
 If anything is wrong with the configuration or with the binary, nothing changes, and the
 answer says why. The address, the state directory, AFOOT_NET and AFOOT_RUN_AS need a
 restart: while one of them has changed, the binary stays, and only bounds of tasks, agents
-and streams, the grace, retention, the log level and the key set are taken up.`,
+and streams, webhooks, the grace, retention, the log level and the key set are taken up.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			answer, err := ask(cmd.Context(), a.cfg.StateDir, order{Do: controlReload})

@@ -181,9 +181,12 @@ func TestMCPBridgeWithPrivateDaemon(t *testing.T) {
 	r := newRig(t, "TMPDIR="+t.TempDir())
 	s := r.speak()
 	s.hello()
+	require.Contains(t, s.errs.String(), "no daemon runs with the state directory "+r.state)
+	s.call(9, "bash", `{"command":"pwd","description":"x"}`)
+	require.Equal(t, s.cmd.Dir+"\n", s.answer(9), "where the client is")
 	pid := filepath.Join(r.home, "pid")
 	s.call(1, "bash", fmt.Sprintf(`{"command":"echo $PPID > %s; sleep 1000","description":"x","run_in_background":true}`, pid))
-	require.Equal(t, "started background task bash-1", s.answer(1))
+	require.Equal(t, "started background task bash-2", s.answer(1))
 	require.NoDirExists(t, r.state)
 	require.Zero(t, s.end(), s.errs)
 	left := func() []string {

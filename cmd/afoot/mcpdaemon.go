@@ -90,7 +90,7 @@ func (p *privateDaemon) secret() string { return filepath.Join(p.dir, "secret") 
 func (p *privateDaemon) socket() string { return filepath.Join(p.dir, "socket") }
 
 // privateEnv is this command's environment, without what says how to be reached and
-// who may come.
+// who may come. Commands that name no directory run where this one does.
 func (a *app) privateEnv(p *privateDaemon) []string {
 	env := slices.Clone(a.cfg.Environ)
 	for name, value := range a.cfg.fromFile {
@@ -105,6 +105,11 @@ func (a *app) privateEnv(p *privateDaemon) []string {
 		}
 		return fromSupervisor(entry)
 	})
+	if here, err := os.Getwd(); err == nil && !slices.ContainsFunc(env, func(entry string) bool {
+		return strings.HasPrefix(entry, envPrefix+"_WORKDIR=")
+	}) {
+		env = append(env, envPrefix+"_WORKDIR="+here) // where the client is
+	}
 	return append(env,
 		envPrefix+"_STATE_DIR="+memoryState,
 		envPrefix+"_ADDR=unix:"+p.socket(),

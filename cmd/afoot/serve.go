@@ -42,6 +42,12 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Run the daemon",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case a.addr != "":
+				return usageErrorf("--addr is for commands that call a daemon; where it listens is said by %s_ADDR", envPrefix)
+			case a.session != "" || a.agent != "" || a.json:
+				return usageErrorf("--session, --agent and --json are for commands that call a daemon")
+			}
 			if check {
 				return a.check()
 			}

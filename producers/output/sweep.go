@@ -10,7 +10,7 @@ import (
 // Sweep removes what earlier stores left in the directory and [Store.Reopen] was not
 // asked for: logs that nobody was told of, and files that were made ahead. It is called
 // once, after the last Reopen; logs may be made meanwhile. Names that are not a
-// store's are left alone, and told of in the log.
+// store's are left alone, and told of in the log. Removed counts those that held output.
 func (s *Store) Sweep() (removed int, err error) {
 	s.eras.mu.Lock()
 	kept := s.eras.kept
@@ -47,11 +47,14 @@ func (s *Store) Sweep() (removed int, err error) {
 				continue
 			}
 		}
+		info, statErr := entry.Info()
 		if err := s.remove(name); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		removed++
+		if suffix == logSuffix && statErr == nil && info.Size() > 0 {
+			removed++
+		}
 	}
 	return removed, errors.Join(errs...)
 }

@@ -2,7 +2,7 @@
 // model would decide is written down here. It starts two tasks, works on, is woken
 // by the notice that one has ended, collects it, stops the other, and answers.
 //
-//	AFOOT_URL=http://127.0.0.1:7420 AFOOT_TOKEN=$(bin/afoot token --session demo) go run ./e2e/examples/agent
+//	DAEMON_URL=http://127.0.0.1:7420 AFOOT_TOKEN=$(bin/afoot token --session demo) go run ./e2e/examples/agent
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	a := agent{ctx: ctx, url: os.Getenv("AFOOT_URL"), token: os.Getenv("AFOOT_TOKEN"), out: os.Stdout}
+	a := agent{ctx: ctx, url: os.Getenv("DAEMON_URL"), token: os.Getenv("AFOOT_TOKEN"), out: os.Stdout}
 	a.live()
 	cancel()
 	if a.err != nil {
