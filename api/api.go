@@ -55,6 +55,9 @@ type Config struct {
 	// WriteTimeout (30 s) bounds each write of at most 64 KiB to a caller, and the
 	// reading of a body.
 	WriteTimeout time.Duration
+	// Heartbeat (15 s) is the longest silence before and within an answer of /mcp that
+	// takes its time. The streams have that of the hub.
+	Heartbeat time.Duration
 	// Tools shape the tools. The API fills in its service and its bounds of waits.
 	Tools tools.Config
 	// MCP shapes what speaks the Model Context Protocol. The API fills in its service,
@@ -84,6 +87,7 @@ type API struct {
 	waitMax      time.Duration
 	inputTimeout time.Duration
 	writeTimeout time.Duration
+	heartbeat    time.Duration
 
 	tools    *tools.Set
 	mcp      *mcp.Server
@@ -115,6 +119,7 @@ func New(cfg Config) (*API, error) {
 		waitMax:      cmp.Or(cfg.WaitMax, 10*time.Minute),
 		inputTimeout: cmp.Or(cfg.InputTimeout, 5*time.Second),
 		writeTimeout: cmp.Or(cfg.WriteTimeout, 30*time.Second),
+		heartbeat:    cmp.Or(cfg.Heartbeat, 15*time.Second),
 		life:         strconv.FormatInt(time.Now().UnixMilli(), 36),
 	}
 	a.leaving = newLeaving()

@@ -70,8 +70,10 @@ func tellClamped(h http.Header, bound time.Duration) {
 // handOver writes a whole answer, flushes it, and notes whether it arrived. After an
 // error the connection is of no use any more.
 func (c *call) handOver(r *http.Request, status int, body []byte) error {
-	c.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	c.WriteHeader(status)
+	if c.status == 0 { // else it has begun, and has no length
+		c.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		c.WriteHeader(status)
+	}
 	if r.Method == http.MethodHead {
 		body = nil
 	}

@@ -12,11 +12,6 @@ import (
 	"afoot/registry"
 )
 
-// mcpBeat is the longest silence before and within an answer of /mcp that takes its
-// time: then it gets a byte of white space, which means nothing in JSON, so that
-// nobody on its way takes the connection for a dead one.
-const mcpBeat = 15 * time.Second
-
 // newMCP makes what speaks the Model Context Protocol.
 func (a *API) newMCP(cfg mcp.Config) (*mcp.Server, error) {
 	cfg.Service, cfg.Tools = a.service, a.tools
@@ -72,9 +67,10 @@ func (a *API) serveMCP(c *call, r *http.Request) error {
 }
 
 // awaitMCP waits for an answer, and reports whether one had to begin before it was
-// there.
+// there: one that takes its time gets bytes of white space, which mean nothing in JSON,
+// so that nobody on its way takes the connection for a dead one.
 func (a *API) awaitMCP(c *call, r *http.Request, x *mcp.Exchange) (begun bool, err error) {
-	beat := time.NewTicker(mcpBeat)
+	beat := time.NewTicker(a.heartbeat)
 	defer beat.Stop()
 	for {
 		select {
@@ -82,7 +78,7 @@ func (a *API) awaitMCP(c *call, r *http.Request, x *mcp.Exchange) (begun bool, e
 			return begun, nil
 		case <-beat.C:
 		}
-		if r.Method != http.MethodPost || r.Context().Err() != nil {
+		if r.Method != http.MethodPost || x.Opens() || r.Context().Err() != nil {
 			continue
 		}
 		if !begun {

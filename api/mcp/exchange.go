@@ -25,6 +25,7 @@ type Exchange struct {
 	body   []byte
 	name   string          // what the headers say that the request is about; "" if they don't
 	bound  *bound          // nil: not within an MCP session
+	opens  bool            // it may begin one
 	ctx    context.Context //nolint:containedctx // the exchange is one request, and ends it
 	cancel context.CancelFunc
 	// request is the life of the request alone.
@@ -53,6 +54,9 @@ type Answer struct {
 	Header http.Header
 	Body   []byte
 }
+
+// Opens says that the answer may name a new MCP session in its header.
+func (x *Exchange) Opens() bool { return x.opens }
 
 // Settled is closed when there is an answer or a stream has begun.
 func (x *Exchange) Settled() <-chan struct{} { return x.settled }

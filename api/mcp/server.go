@@ -137,8 +137,9 @@ func (s *Server) Open(r *http.Request, who Who, body []byte) (*Exchange, error) 
 		request: r.Context(), name: r.Header.Get(headerName),
 	}
 	id, handler := r.Header.Get(headerSession), s.stateful
+	x.opens = id == ""
 	if r.Header.Get(headerVersion) >= Stateless {
-		id, handler = "", s.stateless
+		id, handler, x.opens = "", s.stateless, false
 	}
 	if id != "" {
 		if x.bound, x.leave = s.sessions.enter(id, who); x.bound == nil {

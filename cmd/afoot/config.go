@@ -64,7 +64,7 @@ type Config struct {
 	WakeBudget          Count         `split_words:"true" default:"3" desc:"notices posted to the webhooks of an agent in a row without a call of that agent in between"`
 	MaxWebhooksPerAgent Count         `split_words:"true" default:"8" desc:"webhooks that one agent may have"`
 	MCPIdle             time.Duration `split_words:"true" default:"30m" desc:"the silence that ends an MCP session; its client begins a new one"`
-	Heartbeat           time.Duration `split_words:"true" default:"15s" desc:"the longest silence on an event stream"`
+	Heartbeat           time.Duration `split_words:"true" default:"15s" desc:"the longest silence on an event stream, and before an answer of /mcp"`
 	WriteTimeout        time.Duration `split_words:"true" default:"30s" desc:"how long one write to a client may take before the client is cut off"`
 
 	LogLevel  slog.Level `split_words:"true" default:"info" desc:"debug, info, warn or error"`

@@ -133,6 +133,7 @@ func buildHouse(ctx context.Context, cfg *Config, at *state, from *luggage, log 
 		WaitDefault:  cfg.WaitDefault,
 		WaitMax:      cfg.WaitMax,
 		WriteTimeout: cfg.WriteTimeout,
+		Heartbeat:    cfg.Heartbeat,
 		Tools: tools.Config{
 			Background:  cfg.BashBackground,
 			Timeout:     cfg.BashTimeout,
