@@ -69,6 +69,7 @@ func (a *API) callTool(c *call, r *http.Request) error {
 	}
 	ctx, cancel := whileThere(r.Context())
 	defer cancel()
+	r = r.WithContext(ctx)
 	answer, err := a.tools.Call(ctx, tools.Call{
 		Caller: c.caller, Name: c.target, Arguments: body, Writes: !c.looksOnly(),
 		Explicit: explicit, Until: c.principal.ExpiresAt, LogAddress: logAddress(r),

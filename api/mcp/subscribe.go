@@ -25,6 +25,12 @@ func (e *ends) want(id registry.ID) {
 	e.wanted[id] = struct{}{}
 }
 
+func (e *ends) drop(id registry.ID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.wanted, id)
+}
+
 func (e *ends) wasStopped(id registry.ID) (stopped, known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -112,6 +118,10 @@ func (s *Server) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error
 		}
 	}
 	s.ends.want(id)
+	if _, err := s.cfg.Service.Get(ctx, x.caller(), id); err != nil {
+		s.ends.drop(id) // it was removed meanwhile, and nothing more comes of it
+		return sdk.ResourceNotFoundError(uri)
+	}
 	return nil
 }
 

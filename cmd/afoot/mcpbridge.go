@@ -215,7 +215,7 @@ func (b *bridge) pause(ctx context.Context) bool {
 func (b *bridge) hear(res *http.Response, id json.RawMessage) (done bool) {
 	defer func() { _ = res.Body.Close() }()
 	scan := bufio.NewScanner(res.Body)
-	scan.Buffer(make([]byte, 0, 64<<10), 64<<20)
+	scan.Buffer(make([]byte, 0, 64<<10), maxMCPLine)
 	event := ""
 	for scan.Scan() {
 		line := scan.Text()
@@ -234,6 +234,9 @@ func (b *bridge) hear(res *http.Response, id json.RawMessage) (done bool) {
 		if json.Unmarshal([]byte(data), &answer) == nil && answer.Method == "" && bytes.Equal(answer.ID, id) {
 			done = true
 		}
+	}
+	if errors.Is(scan.Err(), bufio.ErrTooLong) {
+		b.log("a message of the daemon has more than %d bytes, and was given up", maxMCPLine)
 	}
 	return done
 }
