@@ -316,3 +316,18 @@ func TestMCPRefusesCallsByTheirID(t *testing.T) {
 		w.is.Equal(want.code, answer.Error.Code, body)
 	}
 }
+
+// An answer can't carry a task's output twice: the second read waits for its fate.
+func TestMCPBatchReadsATaskOnce(t *testing.T) {
+	w := newWorld(t)
+	w.ended("hello\n")
+	accept := []string{"Accept", "application/json, text/event-stream"}
+	begun := w.call(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, accept...)
+	w.is.Equal(http.StatusOK, begun.status)
+	headers := append(accept[:2:2], "Mcp-Session-Id", begun.header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version", "2025-03-26")
+	read := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"task_output","arguments":{"task_id":"bash-1"}}}`
+	got := w.call(http.MethodPost, "/mcp", fmt.Sprintf("["+read+","+read+"]", 1, 2), headers...)
+	w.is.Equal(http.StatusOK, got.status)
+	w.is.Equal(1, strings.Count(string(got.body), `"text":"hello\n[status: completed`), "%s", got.body)
+	w.is.Equal(1, strings.Count(string(got.body), `-32602`), "%s", got.body)
+}

@@ -2,10 +2,13 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"afoot/api/tools"
+	"afoot/registry"
 )
 
 // addTools makes the tools known. Which of them a caller sees is said by listTools.
@@ -45,12 +48,34 @@ func (s *Server) listTools(x *Exchange) *sdk.ListToolsResult {
 // answer answers a call by the tool's result.
 func (s *Server) answer(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	x := within(ctx)
+	if !x.reads(req.Params) {
+		return nil, invalidParams("a batch may read a task only once")
+	}
 	answer, err := s.cfg.Tools.Call(ctx, x.call(req.Params))
 	if err != nil {
 		return nil, x.refuse(err)
 	}
 	x.carry(ctx, answer)
 	return resultOf(answer), nil
+}
+
+// reads reports whether the request may make the call. Two reads of one task can't be
+// in one batch: the second waits for the fate of the first, which the answer to both
+// decides.
+func (x *Exchange) reads(params *sdk.CallToolParamsRaw) bool {
+	var of struct {
+		Task registry.ID `json:"task_id"`
+	}
+	if params.Name != tools.NameOutput || json.Unmarshal(params.Arguments, &of) != nil {
+		return true
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if slices.Contains(x.read, of.Task) {
+		return false
+	}
+	x.read = append(x.read, of.Task)
+	return true
 }
 
 func (x *Exchange) call(params *sdk.CallToolParamsRaw) tools.Call {

@@ -45,6 +45,7 @@ type Exchange struct {
 	messages [][]byte
 	refusal  error
 	carries  []delivery
+	read     []registry.ID // the tasks whose output the answer may carry
 	over     bool
 }
 
