@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -324,7 +325,7 @@ func TestMCPBatchReadsATaskOnce(t *testing.T) {
 	accept := []string{"Accept", "application/json, text/event-stream"}
 	begun := w.call(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, accept...)
 	w.is.Equal(http.StatusOK, begun.status)
-	headers := append(accept[:2:2], "Mcp-Session-Id", begun.header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version", "2025-03-26")
+	headers := slices.Concat(accept, []string{"Mcp-Session-Id", begun.header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version", "2025-03-26"})
 	read := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"task_output","arguments":{"task_id":"bash-1"}}}`
 	got := w.call(http.MethodPost, "/mcp", fmt.Sprintf("["+read+","+read+"]", 1, 2), headers...)
 	w.is.Equal(http.StatusOK, got.status)
