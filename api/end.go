@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"time"
+
+	"afoot/registry"
 )
 
 // Keys of log lines.
@@ -117,6 +119,10 @@ func (c *call) failed(r *http.Request, err error) bool {
 	c.logCause(p, err)
 	if c.status != 0 {
 		return false
+	}
+	if p.code == registry.CodeUnavailable && p.retryAfter == 0 && c.api.isLeaving() {
+		p.detail = "The daemon is being replaced; ask again at once."
+		c.Header().Set("Retry-After", "0")
 	}
 	c.code = p.code
 	c.api.metrics.refused(p.code)

@@ -52,16 +52,15 @@ func (a *API) isLeaving() bool {
 	return a.leaving.on
 }
 
-// staying refuses what comes while the daemon leaves.
+// staying refuses what comes while the daemon leaves. What that means for who asks is
+// said where all refusals are answered.
 func (a *API) staying(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !a.isLeaving() {
 			next.ServeHTTP(w, r)
 			return
 		}
-		h := w.Header()
-		h.Set("Retry-After", "0")
-		h.Set("Connection", "close")
-		callOf(w).fail(r, registry.Errorf(registry.CodeUnavailable, "The daemon is being replaced; ask again at once."))
+		w.Header().Set("Connection", "close")
+		callOf(w).fail(r, registry.Errorf(registry.CodeUnavailable, "The daemon leaves."))
 	})
 }
