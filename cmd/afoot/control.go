@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -81,7 +82,12 @@ func listenControl(dir string) (net.Listener, error) {
 	if err := os.Remove(filepath.Join(dir, controlName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "unix", path)
+	// A socket without a name gives its mode to the one that it gets, on Linux; elsewhere
+	// the directory alone keeps others away until the mode is changed.
+	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
+		return conn.Control(func(fd uintptr) { _ = unix.Fchmod(int(fd), 0o600) })
+	}}
+	listener, err := config.Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}

@@ -272,3 +272,32 @@ func TestSupervisorIsTold(t *testing.T) {
 	r.stop()
 	told("STOPPING=1")
 }
+
+// Whatever the umask, the socket is closed to others from its first moment.
+func TestControlIsNeverOpen(t *testing.T) {
+	dir := t.TempDir()
+	before := syscall.Umask(0)
+	defer syscall.Umask(before)
+	stop, seen := make(chan struct{}), make(chan os.FileMode, 1)
+	go func() {
+		var worst os.FileMode
+		for {
+			select {
+			case <-stop:
+				seen <- worst
+				return
+			default:
+			}
+			if info, err := os.Lstat(filepath.Join(dir, controlName)); err == nil {
+				worst |= info.Mode().Perm() &^ 0o600
+			}
+		}
+	}()
+	for range 2000 {
+		listener, err := listenControl(dir)
+		require.NoError(t, err)
+		require.NoError(t, listener.Close())
+	}
+	close(stop)
+	require.Zero(t, <-seen)
+}
