@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -85,6 +86,13 @@ func walkLog(path string) (w walk, err error) {
 	s.add(magic&1 == 1, w.head[:24])
 	if magic&^1 != walMagic || page < leastPage || page > mostPage || page&(page-1) != 0 || !s.is(w.head[24:]) {
 		written, err := anything(r)
+		if err == nil && written {
+			// Who is cut off while it begins the log anew has moved all of the old one before.
+			var moved bool
+			if moved, err = movedLog(f, strings.TrimSuffix(path, walSuffix)); moved {
+				return w, err
+			}
+		}
 		if written {
 			w.total = int(info.Size()) / usualPage
 			w.gone = w.total

@@ -119,6 +119,31 @@ func TestTornLogIsNoDamage(t *testing.T) {
 
 // Nor is one whose last frames were only half written over those of an older log, or over
 // what a transaction has left that was taken back.
+// Who is cut off while it begins a log anew leaves half a head before frames that are
+// all in the database. Nothing of that is lost, and the same head before other frames is
+// damage.
+func TestTornHead(t *testing.T) {
+	for moved, n := range map[bool]int{true: 0, false: 3} {
+		path, _ := dead(t, 20, n)
+		torn := again(t, path)
+		edited(t, torn+walSuffix, func(b []byte) []byte {
+			require.Greater(t, len(b), walHeader)
+			copy(b[12:16], "next") // the first half of a head with another number
+			return b
+		})
+		j, err := Open(Config{Path: torn})
+		if !moved {
+			var damage *DamageError
+			require.ErrorAs(t, err, &damage)
+			continue
+		}
+		require.NoError(t, err)
+		require.Len(t, memory(t, j).Tasks, 20)
+		synced(t, j, typical(21))
+		shut(t, j)
+	}
+}
+
 func TestTornOverOldFrames(t *testing.T) {
 	path, ends := dead(t, 2000, 12) // what the checkpoint left is longer by far
 	info := stateSize(t, path+walSuffix)
