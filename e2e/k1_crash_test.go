@@ -195,6 +195,7 @@ func TestK1WithoutWatchdog(t *testing.T) {
 			length := odd(t)
 			id := c.start(t, `sleep `+length+` & trap "" TERM; echo up; sleep `+length+`; true`).ID
 			c.says(t, id, "up")
+			eventually(t, 10*time.Second, "both sleep", func() bool { return len(asleep(length)) == 2 })
 			watchdog := d.watchdogs()[0]
 			require.NoError(t, syscall.Kill(watchdog, syscall.SIGSTOP))
 			eventually(t, 10*time.Second, "the watchdog has stopped", func() bool { return state(watchdog) == 'T' })
