@@ -120,11 +120,6 @@ func (p *Poster) attachLocked(h *hook, n *notice) {
 	h.posts = append(h.posts, o)
 	n.posts = append(n.posts, o)
 	p.journal.PutPosts(o.row())
-	if len(h.posts) > maxPending {
-		i := slices.IndexFunc(h.posts, func(o *post) bool { return o != h.flying })
-		p.log.Warn("a notice was given up: too many wait for its webhook", keyWebhook, h.row.ID, keyTask, h.posts[i].notice.Key)
-		p.detachLocked(h.posts[i])
-	}
 	p.planLocked(h)
 }
 

@@ -68,12 +68,11 @@ const (
 // Outcomes gives all of them.
 func Outcomes() []Outcome { return []Outcome{Delivered, Refused, Failed, Forbidden} }
 
-// Bounds of what is under way and of what waits.
+// Bounds of what is under way. What waits has none: it is kept until it is answered or
+// reported, or its webhook or agent goes.
 const (
 	maxFlights           = 16
 	maxFlightsPerSession = 4
-	// maxPending bounds what waits for one webhook; beyond it the oldest is given up.
-	maxPending = 1000
 )
 
 // The time between two posts of one notice: it doubles from the first to the last, and
