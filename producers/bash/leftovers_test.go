@@ -19,9 +19,9 @@ func TestUnwantedLeftoversAreStopped(t *testing.T) {
 		{"sleep 340 & echo $!; exit 3", "", "exit code: 3"},
 		{"sleep 340 >/dev/null 2>&1 & echo $!; exit 3", "", "exit code: 3"},
 		{"sleep 340 2>/dev/null & echo $!; kill -USR1 $$", "", "signal: SIGUSR1"},
-		{`(trap 'echo bye; exit' TERM; echo up; while :; do sleep .01; done) & read -t .1 x <> <(:); echo $!`, "bye\n", "exit code: 0"},
-		{`(trap 'head -c 300000 /dev/zero; echo bye; exit' TERM; echo up; while :; do sleep .01; done) & read -t .1 x <> <(:); echo $!`, "\x00bye\n", "exit code: 0"},
-		{`(trap '' TERM; echo up; while :; do sleep .01; done) & read -t .1 x <> <(:); echo $!`, "", "exit code: 0"},
+		{`exec 3<> <(:); wait $!; (trap 'echo bye; exit' TERM; echo >&3; while :; do sleep .01; done) & read -r <&3; echo $!`, "bye\n", "exit code: 0"},
+		{`exec 3<> <(:); wait $!; (trap 'head -c 300000 /dev/zero; echo bye; exit' TERM; echo >&3; while :; do sleep .01; done) & read -r <&3; echo $!`, "\x00bye\n", "exit code: 0"},
+		{`exec 3<> <(:); wait $!; (trap '' TERM; echo >&3; while :; do sleep .01; done) & read -r <&3; echo $!`, "", "exit code: 0"},
 	} {
 		for _, streams := range []string{"merged", "split"} {
 			task := stand.start(fields{"command": "exec 4>&1; " + c.command, "leftovers": "stop", "streams": streams})
@@ -61,7 +61,7 @@ func TestA3StoppingLeftoversLosesNoOutput(t *testing.T) {
 func TestACancelWhileLeftoversAreStoppedCounts(t *testing.T) {
 	stand := newStand(t, func(c *Config) { c.Grace = 2 * time.Second })
 	task := stand.start(fields{
-		"command":   `(trap 'echo stopping' TERM; echo up; while :; do sleep .01; done) & read -t .1 x <> <(:); exit 3`,
+		"command":   `exec 3<> <(:); wait $!; (trap 'echo stopping' TERM; echo >&3; while :; do sleep .01; done) & read -r <&3; exit 3`,
 		"leftovers": "stop",
 	})
 	task.has("stopping")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // eachNet runs a test with each net that catches who left its session.
@@ -112,12 +113,13 @@ func TestNetsNameLeftovers(t *testing.T) {
 		}
 		t.Run("gone by itself", func(t *testing.T) {
 			gate := filepath.Join(t.TempDir(), "gate")
-			p, _ := start(t, host, `setsid -f bash -c 'until [ -e "$0" ]; do read -t 0.01; done <> <(:)' '`+gate+`' >/dev/null 2>&1`)
+			require.NoError(t, unix.Mkfifo(gate, 0o600))
+			p, _ := start(t, host, `setsid -f bash -c 'read -r <"$0"' '`+gate+`' >/dev/null 2>&1`)
 			finish(t, p)
 			left, err := p.Tree().Lingering(50 * time.Millisecond)
 			require.NoError(t, err)
 			require.Len(t, left, 1)
-			require.NoError(t, os.WriteFile(gate, nil, 0o600))
+			require.NoError(t, os.WriteFile(gate, []byte("\n"), 0o600))
 			require.Eventually(t, func() bool { return !p.Tree().Left() }, 5*time.Second, time.Millisecond)
 		})
 		t.Run("of two, each its own", func(t *testing.T) {
