@@ -280,8 +280,10 @@ func NewDelivery(read Read, confirm func() error, abandon func()) *Delivery {
 }
 
 // Confirm says that the answer was written while the caller was still there: the
-// cursor moves, a terminal state becomes reported. A Delivery belongs to one
-// goroutine.
+// cursor moves, a terminal state becomes reported. With a journal that is being written
+// when Confirm returns; nobody is told of it before it is. A process that dies in that
+// moment has delivered without knowing: the next one delivers again. A Delivery belongs
+// to one goroutine.
 func (d *Delivery) Confirm() error {
 	if d.confirm == nil {
 		return nil

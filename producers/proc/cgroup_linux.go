@@ -22,7 +22,9 @@ type cgroup struct {
 
 	mu sync.Mutex
 	// seq names the group; 0: it was given back.
-	seq     uint64
+	seq uint64
+	// left says that the group was seen empty.
+	left    bool
 	outside outside
 }
 
@@ -34,7 +36,7 @@ func (c *cgroup) vacant() bool {
 	if c.seq == 0 {
 		return true
 	}
-	fd, err := c.groups.openAt(groupName(c.seq)+"/cgroup.events", unix.O_RDONLY)
+	fd, err := c.groups.openAt(groupName(c.seq)+"/"+eventsFile, unix.O_RDONLY)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV):
 		return true // removed by somebody, and so empty
@@ -42,8 +44,12 @@ func (c *cgroup) vacant() bool {
 		return c.vanishLocked()
 	}
 	defer func() { _ = unix.Close(fd) }()
-	return !populated(fd)
+	c.left = !populated(fd)
+	return c.left
 }
+
+// eventsFile tells whether somebody lives in a group or below it.
+const eventsFile = "cgroup.events"
 
 // populated reads an open cgroup.events; a group that was removed meanwhile is empty.
 func populated(events int) bool {
@@ -71,11 +77,11 @@ func (c *cgroup) inhabited() bool { return !c.vacant() }
 func (c *cgroup) release() {
 	c.group.release()
 	c.mu.Lock()
-	seq := c.seq
+	seq, left := c.seq, c.left
 	c.seq = 0
 	c.mu.Unlock()
 	if seq != 0 {
-		c.groups.giveBack(seq)
+		c.groups.giveBack(seq, left)
 	}
 }
 

@@ -87,7 +87,7 @@ func (c *cgroups) try() error {
 		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: p.dir},
 	})
 	_ = unix.Close(p.dir)
-	c.giveBack(p.seq)
+	c.giveBack(p.seq, false)
 	switch {
 	case err == nil:
 		// Seen where cgroup.kill was once written to this program's own group.

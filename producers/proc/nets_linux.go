@@ -117,7 +117,7 @@ func (n *nets) abandon(p *place) {
 	case p == nil:
 	case p.dir >= 0:
 		_ = unix.Close(p.dir)
-		n.cgroups.giveBack(p.seq)
+		n.cgroups.giveBack(p.seq, false)
 	default:
 		n.lineage.unexpect(p.birth.stamp)
 	}

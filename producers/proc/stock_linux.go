@@ -64,7 +64,7 @@ func (c *cgroups) take(memoryMax, pidsMax int64) (*place, error) {
 			}
 		}
 		if err != nil {
-			c.giveBack(seq)
+			c.giveBack(seq, false)
 			return nil, err
 		}
 		return &place{seq: seq, dir: dir}, nil
@@ -95,10 +95,11 @@ func (c *cgroups) make(seq uint64) error {
 	return nil
 }
 
-// giveBack takes a group that is not needed any more, to be used again or removed.
-func (c *cgroups) giveBack(seq uint64) {
+// giveBack takes a group that is not needed any more, to be used again or removed. Left
+// says that it was seen empty since somebody was last born into it.
+func (c *cgroups) giveBack(seq uint64, left bool) {
 	s := &c.stock
-	good := c.reusable(seq)
+	good := c.touched.untouched(seq) && (left || c.empty(seq))
 	s.mu.Lock()
 	good = good && len(s.spare) < keptGroups && !s.paused
 	if good {

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"path/filepath"
@@ -92,12 +93,15 @@ func (t *touches) readLocked() {
 		}
 		for b := buf[:n]; len(b) >= unix.SizeofInotifyEvent; {
 			wd, mask := int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:])
-			b = b[unix.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(b[12:])):]
+			name := b[unix.SizeofInotifyEvent:][:binary.NativeEndian.Uint32(b[12:])]
+			b = b[unix.SizeofInotifyEvent+len(name):]
 			switch _, known := t.names[wd]; {
 			case mask&unix.IN_Q_OVERFLOW != 0:
 				for wd := range t.names {
 					t.dropLocked(wd)
 				}
+			case mask&unix.IN_MODIFY != 0 && string(bytes.TrimRight(name, "\x00")) == eventsFile:
+				// The kernel's own word that somebody came or went. Nobody can write there.
 			case known:
 				t.dropLocked(wd)
 			}
@@ -105,12 +109,9 @@ func (t *touches) readLocked() {
 	}
 }
 
-// reusable says that a group is as good as new.
-func (c *cgroups) reusable(seq uint64) bool {
-	if !c.touched.untouched(seq) {
-		return false
-	}
-	fd, err := c.openAt(filepath.Join(groupName(seq), "cgroup.events"), unix.O_RDONLY)
+// empty says that nobody lives in a group.
+func (c *cgroups) empty(seq uint64) bool {
+	fd, err := c.openAt(filepath.Join(groupName(seq), eventsFile), unix.O_RDONLY)
 	if err != nil {
 		return false
 	}

@@ -25,6 +25,9 @@ type eventQueue struct {
 	draining bool
 }
 
+// dueLocked says that there are events which nobody is about.
+func (q *eventQueue) dueLocked() bool { return !q.draining && len(q.pending) > 0 }
+
 func (s *Service) emitLocked(change registry.ChangeType, r *record) {
 	if s.shut {
 		return
@@ -58,11 +61,24 @@ func (s *Service) dispatch() {
 	}
 }
 
+// aside is dispatch, and has what goes up to mark written, without keeping its caller
+// for the disk.
+func (s *Service) aside(mark registry.Mark) {
+	if s.cfg.Journal == nil {
+		s.dispatch()
+		return
+	}
+	go func() {
+		s.dispatch()
+		s.written(context.Background(), mark)
+	}()
+}
+
 // dispatchBatch gives what is pending now to the listeners, unless another goroutine
 // is about it, and reports whether more has come meanwhile.
 func (s *Service) dispatchBatch() (more bool) {
 	s.mu.Lock()
-	if s.events.draining || len(s.events.pending) == 0 {
+	if !s.events.dueLocked() {
 		s.mu.Unlock()
 		return false
 	}

@@ -141,8 +141,8 @@ func (s *Service) commitLocked(r *record, told registry.Snapshot, next cursors, 
 	}
 }
 
-// endTurn applies what became of a delivery and lets the next read answer. It returns
-// once that is written.
+// endTurn applies what became of a delivery and lets the next read answer. It does not
+// wait until that is written: the caller has its answer.
 func (s *Service) endTurn(r *record, apply func()) error {
 	s.mu.Lock()
 	if !r.removed {
@@ -152,7 +152,6 @@ func (s *Service) endTurn(r *record, apply func()) error {
 	s.idleLocked(r)
 	mark := r.mark
 	s.mu.Unlock()
-	s.dispatch()
-	s.written(context.Background(), mark)
+	s.aside(mark)
 	return nil
 }

@@ -100,8 +100,11 @@ func (s *Service) start(ctx context.Context, caller registry.Caller, req registr
 func (s *Service) unawait(r *record) {
 	s.mu.Lock()
 	s.dropClaimLocked(r)
+	due := s.events.dueLocked()
 	s.mu.Unlock()
-	s.dispatch()
+	if due {
+		s.aside(0)
+	}
 }
 
 // withdraw takes a start back that could not be written: the work is stopped, and

@@ -178,9 +178,12 @@ func (m *durables) read(how string, work *Work, f *durableTask) {
 	m.wish(func() { f.handed = max(f.handed, d.NextOffset) })
 	_ = d.Confirm()
 	if how == "explicit" {
-		if err := m.s.Ack(m.ctx, f.caller, work.ID, d.NextOffset); err != nil {
-			return
-		}
+		err = m.s.Ack(m.ctx, f.caller, work.ID, d.NextOffset)
+	} else { // what a confirm brings about counts once somebody was told of it
+		_, err = m.s.Get(m.ctx, f.caller, work.ID)
+	}
+	if err != nil {
+		return
 	}
 	m.fact(func() {
 		f.cursor = max(f.cursor, d.NextOffset)

@@ -14,7 +14,7 @@ func writeOrderCases() []durableCase {
 	return []durableCase{
 		{name: "a start", run: orderStart},
 		{name: "looks at a task, and lists", run: orderLooks},
-		{name: "a read and its confirm", run: orderRead},
+		{name: "a read; its confirm waits for nobody", run: orderRead},
 		{name: "a wait, which is released first", run: orderWait},
 		{name: "a kill", run: orderKill},
 		{name: "an ack", run: orderAck},
@@ -85,7 +85,12 @@ func orderRead(w *durableWorld) {
 	})
 	w.settled()
 	w.journal.Write(100)
-	waits(w, func(context.Context) (struct{}, error) { return struct{}{}, d.Confirm() })
+	c := begin(w.ctx, func(context.Context) (struct{}, error) { return struct{}{}, d.Confirm() })
+	w.settled()
+	w.is.True(c.returned(), "the caller has its answer: nobody waits for the disk")
+	w.is.NotContains(w.log.story(work.ID), registry.ChangeReported)
+	w.journal.Write(100)
+	w.settled()
 	w.is.EqualValues(3, w.journal.Stored().Tasks[0].Cursor)
 	w.is.True(w.journal.Stored().Tasks[0].Snapshot.Reported)
 }
