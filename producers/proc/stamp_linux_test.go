@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,13 +44,22 @@ func TestStampsTellTreesApart(t *testing.T) {
 // Whose stamp nobody has any more is ended when no tree is left, and not before.
 func TestStraysEndWithTheLastTree(t *testing.T) {
 	host := newHostWith(t, netSubreaper)
-	gate := filepath.Join(t.TempDir(), "gate")
-	quiet := `until [ -e '` + gate + `' ]; do sleep 0.01; done; env -i setsid -f bash -c 'ulimit -S -R unlimited; trap "" TERM; echo $$ >&3; exec 3>&-; exec sleep 493' 3>&1 >/dev/null 2>&1 </dev/null; exec sleep 494`
-	a, out := start(t, host, quiet)
-	b, other := start(t, host, quiet)
-	// One that is born while there is one tree alone is known to be its.
-	require.NoError(t, os.WriteFile(gate, nil, 0o600))
-	pids := []int{pidLine(t, out), pidLine(t, other)}
+	// They hide before they are orphans: a look must not see whose they are.
+	quiet := func() (p *Process, out *bufio.Reader, gate string) {
+		gate = filepath.Join(t.TempDir(), "gate")
+		require.NoError(t, unix.Mkfifo(gate, 0o600))
+		p, out = start(t, host, `read -r <'`+gate+`'; env -i bash -c 'ulimit -S -R unlimited; exec setsid -f bash -c "$0"' `+
+			`'trap "" TERM; echo $$ >&3; exec 3>&-; exec sleep 493' 3>&1 >/dev/null 2>&1 </dev/null; exec sleep 494`)
+		return p, out, gate
+	}
+	a, out, gate := quiet()
+	b, other, next := quiet()
+	// One that is born while there is one tree alone is known to be its, and one after
+	// the other, as an orphan is what makes the host look.
+	require.NoError(t, os.WriteFile(gate, []byte("\n"), 0o600))
+	pids := []int{pidLine(t, out)}
+	require.NoError(t, os.WriteFile(next, []byte("\n"), 0o600))
+	pids = append(pids, pidLine(t, other))
 	for _, p := range []*Process{a, b} {
 		require.True(t, alive(pids[0]))
 		require.True(t, alive(pids[1]))
