@@ -51,7 +51,7 @@ func openRooms(kind registry.Kind, producer registry.Producer) (_ *rooms, err er
 	if err != nil {
 		return nil, err
 	}
-	r.service = inmem.New(inmem.Config{MaxTasksPerOwner: 1000, MaxTasks: 20_000})
+	r.service = inmem.New(inmem.Config{MaxTasksPerOwner: 1000, MaxTasks: 20_000, RetainCount: 200_000})
 	r.service.AttachController("bench", registry.AllOwners())
 	r.service.AttachProducer(kind, producer)
 	r.hub = sse.NewHub(sse.Config{})

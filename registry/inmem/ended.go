@@ -37,8 +37,8 @@ func (h *endedHeap) Len() int { return len(h.of) }
 
 func (h *endedHeap) Less(i, j int) bool {
 	a, b := h.of[i], h.of[j]
-	if c := a.snap.FinishedAt.Compare(b.snap.FinishedAt); c != 0 {
-		return c < 0
+	if a.snap.finishedAt != b.snap.finishedAt {
+		return a.snap.finishedAt < b.snap.finishedAt
 	}
 	return a.seq < b.seq
 }

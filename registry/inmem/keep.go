@@ -52,7 +52,7 @@ func (s *Service) keepNewLocked(r *record, rises bool, key *registry.KeyRow) {
 	}
 	all = append(all, r.rowLocked())
 	if key != nil {
-		key.ID, key.At = r.snap.ID, r.snap.StartedAt
+		key.ID, key.At = r.snap.ID, r.snap.startedAt.time()
 		all = append(all, *key)
 	}
 	s.appendLocked(all...)
@@ -96,7 +96,7 @@ func (r *record) rowLocked() registry.TaskRow {
 		Seq: r.seq, Snapshot: r.snapshotLocked(), Cursor: r.cursors[stdout], StderrCursor: r.cursors[stderr],
 		Announced: r.heard, Output: r.output(),
 	}
-	if r.streams[stdout] == nil {
+	if r.streams()[stdout] == nil {
 		row.Snapshot.OutputBytes = int64(len(r.output()))
 	}
 	if l := r.launch; l != nil {
@@ -233,6 +233,6 @@ func (s *Service) askRun(r *record) (handle json.RawMessage, told registry.Snaps
 			}
 		})
 	}
-	s.contain("stream", func() { told = view{streams: r.streams}.fill() })
+	s.contain("stream", func() { told = view{streams: r.streams()}.fill() })
 	return handle, told
 }

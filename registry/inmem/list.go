@@ -93,7 +93,7 @@ func (s *Service) viewsAfter(caller registry.Caller, opts registry.ListOptions, 
 		}
 		r := (*from)[0]
 		*from = (*from)[1:]
-		if opts.Status != "" && r.snap.status.word() != opts.Status || opts.Kind != "" && r.snap.Kind != opts.Kind {
+		if opts.Status != "" && r.snap.status.word() != opts.Status || opts.Kind != "" && r.snap.kind() != opts.Kind {
 			continue
 		}
 		if opts.Limit > 0 && len(page.views) == opts.Limit {

@@ -45,14 +45,12 @@ func (s *Service) Load(ctx context.Context) error {
 	}
 	slices.SortFunc(memory.Tasks, func(a, b registry.TaskRow) int { return cmp.Compare(a.Seq, b.Seq) })
 	slices.SortFunc(memory.Agents, func(a, b registry.AgentRow) int { return cmp.Compare(a.Seq, b.Seq) })
-	same := newShared()
 	back := make([]*record, 0, len(memory.Tasks))
 	for i := range memory.Tasks {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		row := &memory.Tasks[i]
-		same.facts(&row.Snapshot)
 		back = append(back, s.restore(row, from.Runs[row.Snapshot.ID]))
 	}
 	s.mu.Lock()
@@ -79,7 +77,7 @@ func (s *Service) restore(row *registry.TaskRow, live json.RawMessage) *record {
 	}
 	if live != nil && r.live() {
 		if r.run, r.launch = s.adopt(row, live); r.run != nil {
-			r.streams = s.streamsOf(r.run)
+			r.source = s.sourceOf(r.run)
 			return r
 		}
 	}
@@ -89,10 +87,9 @@ func (s *Service) restore(row *registry.TaskRow, live json.RawMessage) *record {
 			r.run = lostStream{remnant: &remnant{told: max(row.Snapshot.OutputBytes, row.Cursor)}}
 		}
 	}
-	r.streams = s.streamsOf(r.run)
-	if r.streams[stdout] == nil {
-		output := row.Output // not the row, which would stay with it
-		r.final = &output
+	r.source = s.sourceOf(r.run)
+	if r.streams()[stdout] == nil {
+		r.source.final = row.Output
 		return r
 	}
 	s.contain("stream", func() { r.mend() })
@@ -198,12 +195,9 @@ func (s *Service) taskBackLocked(r *record, owner registry.Owner) {
 	}
 	was := r.live()
 	if was {
-		at := now()
-		if at.Before(r.snap.StartedAt) {
-			at = r.snap.StartedAt // the clock went back
-		}
-		r.snap.Foreground = false // the call that waited ended without an answer
-		settled, _ := r.snapshotLocked().Settled(registry.Outcome{Status: registry.StatusFailed, Detail: registry.DetailLost}, at)
+		at := max(momentOf(now()), r.snap.startedAt) // the clock may have gone back
+		r.snap.Foreground = false                    // the call that waited ended without an answer
+		settled, _ := r.snapshotLocked().Settled(registry.Outcome{Status: registry.StatusFailed, Detail: registry.DetailLost}, at.time())
 		r.snap = factsOf(settled)
 	}
 	// An ack whose answer was lost may come again. What it would not have reported it

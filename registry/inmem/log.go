@@ -14,14 +14,14 @@ func (s *Service) OpenLog(ctx context.Context, caller registry.Caller, id regist
 	if err != nil {
 		return nil, s.refused(ctx, err)
 	}
-	if r.streams[stdout] == nil {
+	if r.streams()[stdout] == nil {
 		return nil, registry.Errorf(registry.CodeConflict, "task %s has final output only, and no log", id)
 	}
 	which, err := r.chosen(stream)
 	if err != nil {
 		return nil, err
 	}
-	log, err := r.streams[which].Open()
+	log, err := r.streams()[which].Open()
 	if err != nil {
 		return nil, s.goneOr(ctx, err, caller, r)
 	}

@@ -81,7 +81,7 @@ type growth struct {
 
 // grown watches the streams of a portion. A final output never grows.
 func (r *record) grown(p portion, seen cursors) (watched [2]growth) {
-	for i, stream := range r.streams {
+	for i, stream := range r.streams() {
 		if stream != nil && (p.both || i == p.which) {
 			watched[i] = growth{stream, seen[i], stream.Grown(seen[i])}
 		}

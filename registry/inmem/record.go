@@ -1,14 +1,13 @@
 package inmem
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
 	"afoot/registry"
 )
 
-// record is one task. Its fields are guarded by Service.mu; run and streams never
+// record is one task. Its fields are guarded by Service.mu; run and source never
 // change and are called without it.
 type record struct {
 	snap facts
@@ -16,11 +15,9 @@ type record struct {
 	// launch has what a live task alone needs; nil of one that has ended.
 	launch *launch
 	run    registry.Run
-	// streams are what can be read by offset. Without the first there is final output
-	// only, without the second one stream only.
-	streams [2]registry.Stream
-	final   *string // the final output; nil without one
-	agent   *agent  // nil: unowned
+	// source is what is read; nil if that is the run itself, as one stream.
+	source *source
+	agent  *agent // nil: unowned
 
 	// cursors are where the next consuming read begins.
 	cursors cursors
@@ -54,86 +51,6 @@ type record struct {
 	heard bool
 }
 
-// facts are a [registry.Snapshot], but for what a record knows otherwise. There are
-// very many of them.
-type facts struct {
-	ID                    registry.ID
-	Kind                  registry.Kind
-	Label, Detail         string
-	Result                json.RawMessage
-	StartedAt, FinishedAt time.Time
-
-	OutputLimitBytes, OutputBytes, DroppedBytes int64
-
-	status               status
-	Reported, Foreground bool
-}
-
-// status is a [registry.Status] in one byte; zero is none.
-type status uint8
-
-const (
-	running status = iota + 1
-	stopping
-	completed
-	killed
-	failed
-)
-
-func statusOf(word registry.Status) status {
-	for s := running; s <= failed; s++ {
-		if s.word() == word {
-			return s
-		}
-	}
-	return 0
-}
-
-func (s status) word() registry.Status {
-	switch s {
-	case running:
-		return registry.StatusRunning
-	case stopping:
-		return registry.StatusStopping
-	case completed:
-		return registry.StatusCompleted
-	case killed:
-		return registry.StatusKilled
-	case failed:
-		return registry.StatusFailed
-	}
-	return ""
-}
-
-func (s status) terminal() bool { return s >= completed }
-
-func factsOf(s registry.Snapshot) facts {
-	return facts{
-		ID: s.ID, Kind: s.Kind, Label: s.Label, Detail: s.Detail, status: statusOf(s.Status), Result: s.Result,
-		StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
-		OutputLimitBytes: s.OutputLimitBytes, OutputBytes: s.OutputBytes, DroppedBytes: s.DroppedBytes,
-		Reported: s.Reported, Foreground: s.Foreground,
-	}
-}
-
-// snapshotLocked gives the facts as callers see them.
-func (r *record) snapshotLocked() registry.Snapshot {
-	f := &r.snap
-	return registry.Snapshot{
-		ID: f.ID, Kind: f.Kind, Label: f.Label, Owner: r.owner(), Detail: f.Detail, Status: f.status.word(), Result: f.Result,
-		StartedAt: f.StartedAt, FinishedAt: f.FinishedAt,
-		OutputLimitBytes: f.OutputLimitBytes, OutputBytes: f.OutputBytes, DroppedBytes: f.DroppedBytes,
-		Reported: f.Reported, Foreground: f.Foreground,
-	}
-}
-
-func (r *record) output() string {
-	if r.final == nil {
-		return ""
-	}
-	return *r.final
-}
-
 // owner never changes.
 func (r *record) owner() registry.Owner {
 	if r.agent == nil {
@@ -145,7 +62,7 @@ func (r *record) owner() registry.Owner {
 // startLocked is where a consuming read begins: a final output is the same at
 // each read.
 func (r *record) startLocked() cursors {
-	if r.streams[stdout] == nil {
+	if r.streams()[stdout] == nil {
 		return cursors{}
 	}
 	return r.cursors
@@ -210,7 +127,7 @@ func (s *Service) insertLocked(r *record) {
 	s.records[r.snap.ID] = r
 	owner := s.sessionLocked(r.owner().Session)
 	owner.tasks = append(owner.tasks, r)
-	s.countLocked(r.snap.Kind, r.snap.status.word(), 1)
+	s.countLocked(r.snap.kind(), r.snap.status.word(), 1)
 }
 
 // removeLocked takes one record out, and says what that was.
@@ -262,7 +179,7 @@ func (s *Service) droppedLocked(r *record, as registry.ChangeType) {
 	r.dissolveLocked()
 	s.dropHandoutLocked(r)
 	delete(s.records, r.snap.ID)
-	s.countLocked(r.snap.Kind, r.snap.status.word(), -1)
+	s.countLocked(r.snap.kind(), r.snap.status.word(), -1)
 	s.emitLocked(as, r)
 }
 
@@ -278,7 +195,7 @@ func bySeq(r *record, seq uint64) int {
 
 func (s *Service) setStatusLocked(r *record, next registry.Snapshot) {
 	if next.Status != r.snap.status.word() {
-		s.countLocked(r.snap.Kind, r.snap.status.word(), -1)
+		s.countLocked(r.snap.kind(), r.snap.status.word(), -1)
 		s.countLocked(next.Kind, next.Status, 1)
 	}
 	r.snap = factsOf(next)

@@ -18,7 +18,8 @@ type remnant struct {
 func (r *record) mend() {
 	missing := r.snap.OutputBytes
 	var told cursors
-	for i, stream := range r.streams {
+	streams := r.streams()
+	for i, stream := range streams {
 		if stream != nil {
 			written, _ := stream.Size()
 			told[i] = max(written, r.cursors[i])
@@ -26,13 +27,17 @@ func (r *record) mend() {
 		}
 	}
 	told[stdout] += max(0, missing)
-	for i, stream := range r.streams {
+	whole := true
+	for i, stream := range streams {
 		if stream == nil {
 			continue
 		}
 		if written, _ := stream.Size(); written < told[i] {
-			r.streams[i] = &remnant{left: stream, told: told[i]}
+			streams[i], whole = &remnant{left: stream, told: told[i]}, false
 		}
+	}
+	if !whole {
+		r.source = &source{streams: streams}
 	}
 }
 

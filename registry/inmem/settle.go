@@ -44,9 +44,8 @@ func (s *Service) settleLocked(r *record, o registry.Outcome, at time.Time) {
 	if !first {
 		return
 	}
-	if r.streams[stdout] == nil {
-		text := validText(o.Output)
-		r.final = &text
+	if r.streams()[stdout] == nil {
+		r.source.final = validText(o.Output)
 	}
 	s.setStatusLocked(r, next)
 	s.endedLocked(r)

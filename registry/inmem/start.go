@@ -273,7 +273,7 @@ func newSnapshot(id registry.ID, owner registry.Owner, req registry.StartRequest
 // service that did not wait for so slow a starter: then the run is stopped.
 func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.Snapshot, key *registry.KeyRow, await bool) (*record, view, error) {
 	r := &record{snap: factsOf(snap), run: run, agent: got.agent, launch: l}
-	r.streams = s.streamsOf(run)
+	r.source = s.sourceOf(run)
 	s.lockAsked(l, r)
 	if late := s.lateLocked(got.agent); late != nil {
 		l.orphan = run
@@ -289,7 +289,7 @@ func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.
 	room := s.roomLocked(got.agent)
 	room.live++
 	s.total.live++
-	r.snap.StartedAt = now()
+	r.snap.startedAt = momentOf(now())
 	rises := s.numbers[snap.Kind].publish(got.number)
 	s.seq++
 	r.seq = s.seq
@@ -313,14 +313,20 @@ func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.
 	return r, v, nil
 }
 
-// streamsOf gives what of a run can be read by offset.
-func (s *Service) streamsOf(run registry.Run) (streams [2]registry.Stream) {
-	if streams[stdout], _ = run.(registry.Stream); streams[stdout] != nil {
-		if split, may := run.(registry.Split); may {
-			s.contain("stderr", func() { streams[stderr] = split.Stderr() })
-		}
+// sourceOf gives what is read of a run.
+func (s *Service) sourceOf(run registry.Run) *source {
+	out, may := run.(registry.Stream)
+	if !may {
+		return &source{}
 	}
-	return streams
+	var second registry.Stream
+	if split, may := run.(registry.Split); may {
+		s.contain("stderr", func() { second = split.Stderr() })
+	}
+	if second == nil {
+		return nil
+	}
+	return &source{streams: [2]registry.Stream{out, second}}
 }
 
 func (s *Service) isShut() bool {

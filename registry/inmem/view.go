@@ -9,6 +9,30 @@ const (
 	stderr
 )
 
+// source is what a record shows: streams, which are read by offset, or without the first
+// of them a final output alone.
+type source struct {
+	streams [2]registry.Stream // never change
+	final   string             // guarded by Service.mu
+}
+
+// streams needs no lock. The second one is nil of a task with one stream.
+func (r *record) streams() [2]registry.Stream {
+	if r.source != nil {
+		return r.source.streams
+	}
+	out, _ := r.run.(registry.Stream)
+	return [2]registry.Stream{stdout: out}
+}
+
+// output is the final output.
+func (r *record) output() string {
+	if r.source == nil {
+		return ""
+	}
+	return r.source.final
+}
+
 // cursors are offsets in raw bytes, one per stream.
 type cursors [2]int64
 
@@ -62,7 +86,7 @@ func (r *record) chosen(name string) (int, error) {
 	case "", registry.StreamStdout:
 		return stdout, nil
 	case registry.StreamStderr:
-		if r.streams[stderr] != nil {
+		if r.streams()[stderr] != nil {
 			return stderr, nil
 		}
 		return 0, registry.Errorf(registry.CodeInvalid, "the task has one stream, and no stderr of its own")
@@ -76,7 +100,7 @@ func (r *record) portion(name string, limit int64) (portion, error) {
 	if limit <= 0 || limit > registry.MaxPageBytes {
 		limit = registry.MaxPageBytes
 	}
-	return portion{which: which, both: name == "" && r.streams[stderr] != nil, limit: limit}, err
+	return portion{which: which, both: name == "" && r.streams()[stderr] != nil, limit: limit}, err
 }
 
 // view is a snapshot whose output sizes are asked of the producer, without the
@@ -90,7 +114,7 @@ type view struct {
 }
 
 func (r *record) viewLocked() view {
-	return view{snap: r.snapshotLocked(), streams: r.streams, output: r.output(), mark: r.mark}
+	return view{snap: r.snapshotLocked(), streams: r.streams(), output: r.output(), mark: r.mark}
 }
 
 // sizes counts what was written to each stream, and what of it was dropped.

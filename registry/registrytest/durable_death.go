@@ -32,7 +32,7 @@ func deathFails(w *durableWorld) {
 	s := w.get(work)
 	w.is.Equal(registry.StatusFailed, s.Status)
 	w.is.Equal(registry.DetailLost, s.Detail)
-	w.is.Equal(time.Now(), s.FinishedAt)
+	w.is.Equal(time.Now().UTC(), s.FinishedAt)
 	w.is.False(s.Reported)
 	s.Status, s.Detail, s.FinishedAt = was.Status, was.Detail, was.FinishedAt
 	w.is.Equal(was, s, "nothing else of it changed")
