@@ -37,7 +37,7 @@ func table() [20]row {
 		{registry.CodeForeignTask, http.StatusForbidden, "The task belongs to another session"},
 		{registry.CodeForeignAgent, http.StatusForbidden, "The agent belongs to another session"},
 		{CodeForeignOrigin, http.StatusForbidden, "The origin is not allowed"},
-		{CodeNotFound, http.StatusNotFound, "There is no such path"},
+		{CodeNotFound, http.StatusNotFound, "There is no such thing"},
 		{registry.CodeUnknownTask, http.StatusNotFound, "There is no such task"},
 		{registry.CodeUnknownAgent, http.StatusNotFound, "There is no such agent"},
 		{CodeMethodNotAllowed, http.StatusMethodNotAllowed, "The path does not have this method"},
@@ -62,6 +62,16 @@ func statusOf(code registry.Code) (status int, title string) {
 		}
 	}
 	return http.StatusInternalServerError, "The daemon failed"
+}
+
+// codeOf gives the code that stands first for a status.
+func codeOf(status int) registry.Code {
+	for _, r := range table() {
+		if r.status == status {
+			return r.code
+		}
+	}
+	return registry.CodeInternal
 }
 
 // internalDetail is all that a caller learns of an error nobody foresaw.

@@ -54,6 +54,9 @@ func (a *API) serveMCP(c *call, r *http.Request) error {
 		return a.streamMCP(c, r, x)
 	}
 	if !begun {
+		if words, ok := answer.Refusal(); ok {
+			return registry.Errorf(codeOf(answer.Status), "%s", words)
+		}
 		maps.Copy(c.Header(), answer.Header)
 		c.Header().Set("Cache-Control", "no-store")
 	}

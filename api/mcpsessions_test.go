@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -156,4 +157,59 @@ func TestMCPBatch(t *testing.T) {
 	w.is.NoError(json.NewDecoder(res.Body).Decode(&answers))
 	w.is.Len(answers, 2)
 	w.eventually(func() bool { return w.snapshot("bash-1").Reported && w.snapshot("bash-2").Reported }, "both reported")
+}
+
+func TestMCPSubscriptionsAreBounded(t *testing.T) {
+	w := newWorld(t, withBackground, func(s *setup) { s.api.MCP.MaxSubscriptions = 1 })
+	w.start(registrytest.Script{})
+	w.start(registrytest.Script{})
+	id := w.hello()
+	subscribe := func(what, task string) string {
+		res, err := w.post(context.Background(), `{"jsonrpc":"2.0","id":2,"method":"resources/`+what+`","params":{"uri":"afoot://tasks/`+task+`/log"}}`, "Mcp-Session-Id", id)
+		w.is.NoError(err)
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		w.is.NoError(err)
+		return string(text)
+	}
+	w.is.Contains(subscribe("subscribe", "bash-1"), `"result"`)
+	w.is.Contains(subscribe("subscribe", "bash-1"), `"result"`, "the same again is none more")
+	w.is.Contains(subscribe("subscribe", "bash-2"), "AFOOT_MAX_MCP_SUBSCRIPTIONS")
+	w.is.Contains(subscribe("unsubscribe", "bash-1"), `"result"`)
+	w.is.Contains(subscribe("subscribe", "bash-2"), `"result"`)
+}
+
+// TestMCPRefusalsAreProblems: what is no message of the protocol is refused like any
+// request of the API.
+func TestMCPRefusalsAreProblems(t *testing.T) {
+	w := newWorld(t, withBackground)
+	id := w.hello()
+	for _, c := range []struct {
+		body    string
+		headers []string
+		status  int
+		code    string
+	}{
+		{"no json", nil, http.StatusBadRequest, "invalid"},
+		{" ", nil, http.StatusBadRequest, "invalid"},
+		{`{"hello":1}`, nil, http.StatusBadRequest, "invalid"},
+		{"[1,2]", nil, http.StatusBadRequest, "invalid"},
+		{ping, []string{"Accept", "text/html"}, http.StatusBadRequest, "invalid"},
+		{ping, []string{"Content-Type", "text/plain"}, http.StatusUnsupportedMediaType, "unsupported_media"},
+		{ping, []string{"Mcp-Session-Id", "none"}, http.StatusNotFound, "not_found"},
+		{ping, []string{"MCP-Protocol-Version", "1999-01-01"}, http.StatusBadRequest, "invalid"},
+	} {
+		res, err := w.post(context.Background(), c.body, append([]string{"Mcp-Session-Id", id}, c.headers...)...)
+		w.is.NoError(err)
+		w.is.Equal(c.status, res.StatusCode, "%+v", c)
+		w.is.Equal("application/problem+json", res.Header.Get("Content-Type"), "%+v", c)
+		var p struct{ Code, Detail string }
+		w.is.NoError(json.NewDecoder(res.Body).Decode(&p))
+		w.is.NoError(res.Body.Close())
+		w.is.Equal(c.code, p.Code, "%+v", c)
+		w.is.NotEmpty(p.Detail)
+		w.is.NotContains(p.Detail, "Bad Request")
+		w.is.NotContains(p.Detail, "\n")
+	}
+	w.is.Equal(http.StatusOK, w.status(id, ping), "the session goes on")
 }

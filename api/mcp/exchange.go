@@ -56,6 +56,15 @@ type Answer struct {
 	Body   []byte
 }
 
+// Refusal gives the words of an answer that is no message of the protocol: why the
+// request was refused before it was read as one.
+func (a *Answer) Refusal() (words string, is bool) {
+	if a.Status < http.StatusBadRequest || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") {
+		return "", false
+	}
+	return strings.TrimPrefix(strings.TrimSpace(string(a.Body)), "Bad Request: "), true
+}
+
 // Opens says that the answer may name a new MCP session in its header.
 func (x *Exchange) Opens() bool { return x.opens }
 
@@ -65,8 +74,18 @@ func (x *Exchange) Settled() <-chan struct{} { return x.settled }
 // Answer waits until that is so, and gives the whole answer. After an error there is
 // neither: it is [ErrUnknownSession], an error of [afoot/api/tools.Set.Call], a
 // [registry.Error], or the context's.
+//
+// With a whole answer the request counts as over: a client that has it may begin another
+// MCP session before the exchange is ended.
 func (x *Exchange) Answer() (answer *Answer, streams bool, err error) {
 	<-x.settled
+	if answer, streams, err = x.outcome(); !streams {
+		x.fallSilent()
+	}
+	return answer, streams, err
+}
+
+func (x *Exchange) outcome() (answer *Answer, streams bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {
@@ -132,6 +151,11 @@ func (x *Exchange) end() []delivery {
 func (x *Exchange) close() {
 	x.cancel()
 	<-x.returned
+	x.fallSilent()
+}
+
+// fallSilent ends the request as its MCP session sees it.
+func (x *Exchange) fallSilent() {
 	x.mu.Lock()
 	leave := x.leave
 	x.leave = func() {}

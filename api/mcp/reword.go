@@ -19,7 +19,8 @@ const (
 // plain text: its caller waits for an answer with its id. A method that is not there is
 // no fault of the request by HTTP.
 func reworded(request []byte, a *Answer) *Answer {
-	if a.Status != http.StatusBadRequest || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") {
+	words, refused := a.Refusal()
+	if !refused || a.Status != http.StatusBadRequest {
 		return a
 	}
 	var call struct {
@@ -33,15 +34,15 @@ func reworded(request []byte, a *Answer) *Answer {
 	if err != nil || !id.IsValid() {
 		return a
 	}
-	refused := &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: strings.TrimSpace(string(a.Body))}
+	problem := &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: words}
 	status := a.Status
 	switch {
-	case strings.HasPrefix(refused.Message, unhandled):
-		refused.Code, refused.Message, status = jsonrpc.CodeMethodNotFound, "method not found: "+call.Method, http.StatusOK
-	case !strings.HasPrefix(refused.Message, unfit):
+	case strings.HasPrefix(problem.Message, unhandled):
+		problem.Code, problem.Message, status = jsonrpc.CodeMethodNotFound, "method not found: "+call.Method, http.StatusOK
+	case !strings.HasPrefix(problem.Message, unfit):
 		return a
 	}
-	text, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: refused})
+	text, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: problem})
 	if err != nil {
 		return a
 	}

@@ -48,9 +48,10 @@ type Config struct {
 	Retention time.Duration
 	// MaxSessions (16) bounds the MCP sessions of one session; a further one ends the one
 	// that was silent longest. Idle (30 min) is the silence that ends one.
-	MaxSessions int
-	Idle        time.Duration
-	Logger      *slog.Logger
+	// MaxSubscriptions (1000) bounds what one MCP session listens to.
+	MaxSessions, MaxSubscriptions int
+	Idle                          time.Duration
+	Logger                        *slog.Logger
 }
 
 // Server speaks the protocol. It is safe for concurrent use.
@@ -84,12 +85,13 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg.Version = cmp.Or(cfg.Version, "dev")
 	cfg.MaxSessions = cmp.Or(cfg.MaxSessions, 16)
+	cfg.MaxSubscriptions = cmp.Or(cfg.MaxSubscriptions, 1000)
 	cfg.Idle = cmp.Or(cfg.Idle, 30*time.Minute)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{cfg: cfg, begun: time.Now(), ends: ends{wanted: map[registry.ID]struct{}{}, stopped: map[registry.ID]bool{}}}
-	s.sessions = newSessions(cfg.MaxSessions, cfg.Idle, s.endSession)
+	s.sessions = newSessions(cfg, s.endSession)
 	logger := slog.New(quiet{cfg.Logger.Handler()})
 	s.server = sdk.NewServer(&sdk.Implementation{Name: "afoot", Title: "Afoot", Version: cfg.Version}, &sdk.ServerOptions{
 		Instructions: cfg.Tools.Guidance(),

@@ -11,13 +11,10 @@ import (
 	"afoot/registry"
 )
 
-// maxSubscriptions bounds what one MCP session listens to.
-const maxSubscriptions = 1000
-
 // sessions are the MCP sessions that live.
 type sessions struct {
-	most int
-	idle time.Duration
+	most, subscriptions int
+	idle                time.Duration
 	// end closes a session of the SDK in the background.
 	end func(*sdk.ServerSession)
 
@@ -40,8 +37,8 @@ type bound struct {
 	uris     map[string]struct{}
 }
 
-func newSessions(most int, idle time.Duration, end func(*sdk.ServerSession)) *sessions {
-	return &sessions{most: most, idle: idle, end: end, byID: map[string]*bound{}}
+func newSessions(cfg Config, end func(*sdk.ServerSession)) *sessions {
+	return &sessions{most: cfg.MaxSessions, subscriptions: cfg.MaxSubscriptions, idle: cfg.Idle, end: end, byID: map[string]*bound{}}
 }
 
 // open makes an MCP session its opener's, whose request is under way. One that has too
@@ -172,8 +169,8 @@ func (s *sessions) count() int {
 func (s *sessions) listen(b *bound, uri string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := b.uris[uri]; !known && len(b.uris) >= maxSubscriptions {
-		return fmt.Errorf("this MCP session has %d subscriptions, as many as it may have; end some", maxSubscriptions)
+	if _, known := b.uris[uri]; !known && len(b.uris) >= s.subscriptions {
+		return fmt.Errorf("this MCP session has %d subscriptions, as many as it may have (AFOOT_MAX_MCP_SUBSCRIPTIONS); end some", s.subscriptions)
 	}
 	b.uris[uri] = struct{}{}
 	return nil

@@ -46,7 +46,8 @@ type Config struct {
 	MaxAgentsPerSession  Count `split_words:"true" default:"64" desc:"live agents in one session"`
 	MaxStreamsPerSession Count `split_words:"true" default:"16" desc:"event streams that one session may hold open"`
 
-	MaxMCPSessions Count `split_words:"true" default:"16" desc:"MCP sessions that one session may have; a further one ends the one that was silent longest"`
+	MaxMCPSessions      Count `split_words:"true" default:"16" desc:"MCP sessions that one session may have; a further one ends the one that was silent longest"`
+	MaxMCPSubscriptions Count `split_words:"true" default:"1000" desc:"resources that one MCP session may subscribe to"`
 
 	WaitDefault         time.Duration `split_words:"true" default:"30s" desc:"how long a wait lasts that names no time"`
 	WaitMax             time.Duration `split_words:"true" default:"10m" desc:"the longest wait; longer ones are cut to it"`

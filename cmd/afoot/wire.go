@@ -143,8 +143,8 @@ func buildHouse(ctx context.Context, cfg *Config, at *state, from *luggage, log 
 		MCP: mcp.Config{
 			Key:         h.mcpKey(),
 			Retention:   cfg.RetainAge,
-			MaxSessions: int(cfg.MaxMCPSessions),
-			Idle:        cfg.MCPIdle,
+			MaxSessions: int(cfg.MaxMCPSessions), MaxSubscriptions: int(cfg.MaxMCPSubscriptions),
+			Idle: cfg.MCPIdle,
 		},
 	})
 	if err != nil {
