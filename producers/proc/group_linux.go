@@ -77,7 +77,14 @@ func (g *group) empty() bool {
 	if !g.reaped.Load() {
 		return false
 	}
-	return g.released.Load() || g.nobody() || g.host.nets.sweep() > 0 && g.nobody()
+	return g.released.Load() || g.nobody() || g.host.nets.sweep() > 0 && g.nobody() || g.renumbered()
+}
+
+// renumbered tells that the number of a leader that was reaped went to somebody else:
+// it was free in between, and nobody of the old session was left.
+func (g *group) renumbered() bool {
+	_, ok := statOf(g.sid)
+	return ok
 }
 
 func (g *group) nobody() bool {

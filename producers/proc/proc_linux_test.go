@@ -314,6 +314,10 @@ func TestStrangersAreNotSignalled(t *testing.T) {
 		return &Tree{net: g, logger: host.logger}
 	}
 	stranger.reaped.Store(true)
+	members, err := reused(nil).net.members()
+	require.NoError(t, err)
+	require.Empty(t, members)
+	require.False(t, reused(nil).Left(), "who has the number now proves that it was free")
 	reused(nil).Stop(0)
 	require.True(t, alive(child), "its leader has our number, and it is not ours")
 
