@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -132,7 +133,12 @@ func TestInheritedSignalsAndDescriptorsDoNotReachTasks(t *testing.T) {
 func TestInterruptEndsAForegroundDaemon(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
+	// Tests that run behind a shell's & ignore SIGINT, and their children would; a signal
+	// that is handled is not inherited.
+	handled := make(chan os.Signal, 1)
+	signal.Notify(handled, os.Interrupt)
 	r.serve()
+	signal.Stop(handled)
 	require.NoError(t, r.daemon.Process.Signal(os.Interrupt))
 	require.NoError(t, r.ended(r.soon()))
 	require.NoFileExists(t, filepath.Join(r.state, listenName))
