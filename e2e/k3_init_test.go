@@ -122,3 +122,42 @@ func (c *client) exits(t *testing.T, command string, code int) error {
 	}
 	return nil
 }
+
+// As the first process the daemon is replaced like any other: by command, and by a signal
+// to whoever is process 1.
+func TestK3FirstProcessIsReplaced(t *testing.T) {
+	t.Parallel()
+	for _, net := range []string{"auto", "subreaper", "group"} {
+		t.Run(net, func(t *testing.T) {
+			t.Parallel()
+			d := serveFirst(t, "AFOOT_NET="+net)
+			c := d.as("k3")
+			g := newGate(t)
+			task := c.start(t, `echo before; `+g.wait()+`echo after; exit 7`).ID
+			length := odd(t)
+			left := c.start(t, `sleep `+length+` >/dev/null 2>&1 & exit 5`).ID
+			c.over(t, left)
+			base := d.inside(t)
+			for n := range 4 {
+				if n%2 == 0 {
+					out, errs, code := d.command("reload")
+					require.Zero(t, code, "%s%s", out, errs)
+				} else {
+					require.NoError(t, d.cmd.Process.Signal(syscall.SIGUSR2))
+				}
+				eventually(t, 20*time.Second, "it was replaced", func() bool {
+					return strings.Count(d.logTail(1<<20), "msg=reloaded") == n+1
+				})
+				c.says(t, task, "before\n")
+				require.Len(t, asleep(length), 1)
+				eventually(t, 5*time.Second, "everybody as before", func() bool { return len(d.inside(t)) == len(base) })
+			}
+			g.open(t)
+			s, text := c.finish(t, task)
+			require.Equal(t, 7, s.exitCode())
+			require.Equal(t, "before\nafter\n", text)
+			d.stop()
+			require.Empty(t, asleep(length))
+		})
+	}
+}
