@@ -55,6 +55,9 @@ func (a *API) serveMCP(c *call, r *http.Request) error {
 	}
 	if !begun {
 		if words, ok := answer.Refusal(); ok {
+			if allow := answer.Header.Get("Allow"); allow != "" {
+				c.Header().Set("Allow", allow)
+			}
 			return registry.Errorf(codeOf(answer.Status), "%s", words)
 		}
 		maps.Copy(c.Header(), answer.Header)

@@ -212,4 +212,10 @@ func TestMCPRefusalsAreProblems(t *testing.T) {
 		w.is.NotContains(p.Detail, "\n")
 	}
 	w.is.Equal(http.StatusOK, w.status(id, ping), "the session goes on")
+	for _, method := range []string{http.MethodGet, http.MethodDelete} { // the newest protocol has no sessions
+		got := w.call(method, "/mcp", "", "Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", "2026-07-28")
+		w.is.Equal(http.StatusMethodNotAllowed, got.status, method)
+		w.is.Equal("POST", got.header.Get("Allow"), method)
+		w.is.Contains(string(got.body), "method_not_allowed", method)
+	}
 }

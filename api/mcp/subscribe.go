@@ -94,7 +94,8 @@ func (s *Server) tellEnded(caller registry.Caller, uri string) {
 // again tells a client that has opened its stream what it may have missed while it had
 // none.
 func (s *Server) again(x *Exchange) {
-	if _, streams, _ := x.Answer(); !streams {
+	<-x.settled
+	if _, streams, _ := x.outcome(); !streams {
 		return
 	}
 	for _, uri := range s.sessions.heard(x.bound) {

@@ -23,9 +23,9 @@ type cgroup struct {
 	mu sync.Mutex
 	// seq names the group; 0: it was given back.
 	seq uint64
-	// left says that the group was seen empty.
-	left    bool
-	outside outside
+	// seenEmpty says that nobody lived in the group any more at the last look.
+	seenEmpty bool
+	outside   outside
 }
 
 // vacant reads cgroup.events. Nobody there for an empty group is final: processes are
@@ -44,8 +44,8 @@ func (c *cgroup) vacant() bool {
 		return c.vanishLocked()
 	}
 	defer func() { _ = unix.Close(fd) }()
-	c.left = !populated(fd)
-	return c.left
+	c.seenEmpty = !populated(fd)
+	return c.seenEmpty
 }
 
 // eventsFile tells whether somebody lives in a group or below it.
@@ -77,11 +77,11 @@ func (c *cgroup) inhabited() bool { return !c.vacant() }
 func (c *cgroup) release() {
 	c.group.release()
 	c.mu.Lock()
-	seq, left := c.seq, c.left
+	seq, seenEmpty := c.seq, c.seenEmpty
 	c.seq = 0
 	c.mu.Unlock()
 	if seq != 0 {
-		c.groups.giveBack(seq, left)
+		c.groups.giveBack(seq, seenEmpty)
 	}
 }
 

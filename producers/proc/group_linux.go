@@ -72,7 +72,8 @@ func (g *group) group(sig syscall.Signal) (there, able bool) {
 // empty asks the kernel whether the leader's number names anything: as long as a
 // session or group has a member, even a dead one, it does. Setting the owner of a
 // descriptor is the one call that looks for just that, and it costs less than a
-// microsecond. The dead ones that are ours to reap are reaped first.
+// microsecond. The dead ones that are ours to reap are reaped first. Only a number that
+// still names something is looked up.
 func (g *group) empty() bool {
 	if !g.reaped.Load() {
 		return false

@@ -95,11 +95,11 @@ func (c *cgroups) make(seq uint64) error {
 	return nil
 }
 
-// giveBack takes a group that is not needed any more, to be used again or removed. Left
-// says that it was seen empty since somebody was last born into it.
-func (c *cgroups) giveBack(seq uint64, left bool) {
+// giveBack takes a group that is not needed any more, to be used again or removed.
+// SeenEmpty says that nobody lives in it since somebody was last born into it.
+func (c *cgroups) giveBack(seq uint64, seenEmpty bool) {
 	s := &c.stock
-	good := c.touched.untouched(seq) && (left || c.empty(seq))
+	good := c.touched.untouched(seq) && (seenEmpty || c.empty(seq))
 	s.mu.Lock()
 	good = good && len(s.spare) < keptGroups && !s.paused
 	if good {

@@ -18,15 +18,43 @@ type event struct {
 	rec *record
 }
 
-// eventQueue keeps the order of events. Whoever filled it empties it, unless
-// somebody does so already: then that one goes on with the new events.
+// eventQueue keeps the order of events. Whoever filled it empties it, once all that they
+// tell is written; one at a time.
 type eventQueue struct {
-	pending  []event
+	pending []event
+	// taken counts the events before the pending ones. Attended are those that somebody is
+	// about, who may still wait for the disk, and ready those of whom all is written.
+	taken, attended, ready uint64
+	// draining says that somebody tells the listeners.
 	draining bool
 }
 
-// dueLocked says that there are events which nobody is about.
-func (q *eventQueue) dueLocked() bool { return !q.draining && len(q.pending) > 0 }
+func (q *eventQueue) end() uint64 { return q.taken + uint64(len(q.pending)) }
+
+// due says that there are events which nobody is about.
+func (q *eventQueue) due() bool { return q.end() > q.attended }
+
+// take gives what is ready and not yet taken. Whoever gets none is not needed, now or any
+// more; whoever gets some tells them and calls next.
+func (q *eventQueue) take() []event {
+	if q.draining {
+		return nil
+	}
+	return q.next()
+}
+
+func (q *eventQueue) next() []event {
+	if q.draining = q.ready > q.taken; !q.draining {
+		return nil
+	}
+	n := q.ready - q.taken
+	batch := q.pending[:n:n]
+	q.pending, q.taken = q.pending[n:], q.ready
+	if len(q.pending) == 0 {
+		q.pending = nil
+	}
+	return batch
+}
 
 func (s *Service) emitLocked(change registry.ChangeType, r *record) {
 	if s.shut {
@@ -74,29 +102,35 @@ func (s *Service) aside(mark registry.Mark) {
 	}()
 }
 
-// dispatchBatch gives what is pending now to the listeners, unless another goroutine
-// is about it, and reports whether more has come meanwhile.
+// dispatchBatch gives what is pending now to the listeners, unless somebody else is about
+// it, and reports whether there is more that nobody is about. Whoever waits for the disk
+// here stands in nobody's way: what is behind in line and written sooner is told sooner.
 func (s *Service) dispatchBatch() (more bool) {
+	q := &s.events
 	s.mu.Lock()
-	if !s.events.dueLocked() {
+	if !q.due() {
 		s.mu.Unlock()
 		return false
 	}
-	batch := s.events.pending
-	s.events.pending, s.events.draining = nil, true
-	mark := s.rows.mark
+	q.attended = q.end()
+	end, mark := q.attended, s.rows.mark
 	s.mu.Unlock()
 	s.written(context.Background(), mark)
-	for i := range batch {
-		if !s.tell(&batch[i]) {
-			batch[i].rec = nil
-		}
-	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.heardLocked(batch)
-	s.events.draining = false
-	return len(s.events.pending) > 0
+	q.ready = max(q.ready, end)
+	for batch := q.take(); batch != nil; batch = q.next() {
+		s.mu.Unlock()
+		for i := range batch {
+			if !s.tell(&batch[i]) {
+				batch[i].rec = nil
+			}
+		}
+		s.mu.Lock()
+		s.heardLocked(batch)
+	}
+	more = q.due()
+	s.mu.Unlock()
+	return more
 }
 
 // tell reports whether the listeners were told: the end of the service is silent.

@@ -14,7 +14,7 @@ type facts struct {
 	ID    registry.ID
 	Label string
 
-	common                unique.Handle[common]
+	shared                unique.Handle[shared]
 	startedAt, finishedAt moment
 
 	OutputLimitBytes, OutputBytes, DroppedBytes int64
@@ -23,8 +23,8 @@ type facts struct {
 	Reported, Foreground bool
 }
 
-// common are the facts that most tasks share with others.
-type common struct {
+// shared are the facts that most tasks have in common with others.
+type shared struct {
 	kind   registry.Kind
 	detail string
 	result string // empty for none
@@ -32,35 +32,35 @@ type common struct {
 
 func factsOf(s registry.Snapshot) facts {
 	return facts{
-		ID: s.ID, Label: s.Label, common: unique.Make(common{s.Kind, s.Detail, string(s.Result)}), status: statusOf(s.Status),
+		ID: s.ID, Label: s.Label, shared: unique.Make(shared{s.Kind, s.Detail, string(s.Result)}), status: statusOf(s.Status),
 		startedAt: momentOf(s.StartedAt), finishedAt: momentOf(s.FinishedAt),
 		OutputLimitBytes: s.OutputLimitBytes, OutputBytes: s.OutputBytes, DroppedBytes: s.DroppedBytes,
 		Reported: s.Reported, Foreground: s.Foreground,
 	}
 }
 
-func (f *facts) kind() registry.Kind { return f.shared().kind }
+func (f *facts) kind() registry.Kind { return f.inCommon().kind }
 
-// shared is empty of a record that has no facts.
-func (f *facts) shared() common {
-	if f.common == (unique.Handle[common]{}) {
-		return common{}
+// inCommon is empty of a record that has no facts.
+func (f *facts) inCommon() shared {
+	if f.shared == (unique.Handle[shared]{}) {
+		return shared{}
 	}
-	return f.common.Value()
+	return f.shared.Value()
 }
 
 // snapshotLocked gives the facts as callers see them.
 func (r *record) snapshotLocked() registry.Snapshot {
 	f := &r.snap
-	shared := f.shared()
+	common := f.inCommon()
 	s := registry.Snapshot{
-		ID: f.ID, Kind: shared.kind, Label: f.Label, Owner: r.owner(), Detail: shared.detail, Status: f.status.word(),
+		ID: f.ID, Kind: common.kind, Label: f.Label, Owner: r.owner(), Detail: common.detail, Status: f.status.word(),
 		StartedAt: f.startedAt.time(), FinishedAt: f.finishedAt.time(),
 		OutputLimitBytes: f.OutputLimitBytes, OutputBytes: f.OutputBytes, DroppedBytes: f.DroppedBytes,
 		Reported: f.Reported, Foreground: f.Foreground,
 	}
-	if shared.result != "" {
-		s.Result = json.RawMessage(shared.result)
+	if common.result != "" {
+		s.Result = json.RawMessage(common.result)
 	}
 	return s
 }
@@ -73,6 +73,18 @@ func momentOf(t time.Time) moment {
 		return 0
 	}
 	return moment(t.UnixNano())
+}
+
+// life knows how long a Service has been there, whatever the clock says.
+type life struct{ begun time.Time }
+
+// age is how long ago a moment was by the clock, but never longer than it can be: what
+// is kept must not be lost to a clock that jumps ahead.
+func (l life) age(m moment) time.Duration { return l.ageAt(momentOf(now()), time.Since(l.begun), m) }
+
+func (l life) ageAt(clock moment, alive time.Duration, m moment) time.Duration {
+	before := time.Duration(momentOf(l.begun) - m)
+	return min(time.Duration(clock-m), alive+max(0, before))
 }
 
 func (m moment) time() time.Time {

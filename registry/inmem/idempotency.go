@@ -86,7 +86,7 @@ func (s *Service) expireKeysLocked() {
 	n := 0
 	for ; n < len(i.order); n++ {
 		name := i.order[n]
-		if time.Since(i.byName[name].at) < keyLife {
+		if s.life.age(momentOf(i.byName[name].at)) < keyLife {
 			break
 		}
 		delete(i.byName, name)

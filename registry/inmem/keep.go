@@ -94,10 +94,10 @@ func (s *Service) goneLocked(seq uint64, gone ...registry.Row) {
 func (r *record) rowLocked() registry.TaskRow {
 	row := registry.TaskRow{
 		Seq: r.seq, Snapshot: r.snapshotLocked(), Cursor: r.cursors[stdout], StderrCursor: r.cursors[stderr],
-		Announced: r.heard, Output: r.output(),
+		Announced: r.heard, Output: r.outputLocked(),
 	}
 	if r.streams()[stdout] == nil {
-		row.Snapshot.OutputBytes = int64(len(r.output()))
+		row.Snapshot.OutputBytes = int64(len(r.outputLocked()))
 	}
 	if l := r.launch; l != nil {
 		row.Handle, l.handle = l.handle, nil
@@ -118,10 +118,13 @@ func (r *record) toldLocked(told registry.Snapshot) {
 // heardLocked keeps which notices of a batch were heard. It comes after the listeners
 // kept them: who knows the end only from here would lose it.
 func (s *Service) heardLocked(batch []event) {
+	if s.cfg.Journal == nil {
+		return
+	}
 	for i := range batch {
 		if r := batch[i].rec; r != nil && !r.removed {
 			r.heard = true
-			s.keepLocked(r)
+			s.appendLocked(r.rowLocked()) // no caller is told of it, so none waits for it
 		}
 	}
 }

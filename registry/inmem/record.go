@@ -7,8 +7,8 @@ import (
 	"afoot/registry"
 )
 
-// record is one task. Its fields are guarded by Service.mu; run and source never
-// change and are called without it.
+// record is one task. Its fields are guarded by Service.mu; run and the streams
+// of source never change and are called without it.
 type record struct {
 	snap facts
 	seq  uint64

@@ -120,7 +120,7 @@ func (s *Service) nextDueLocked() *record {
 }
 
 func (s *Service) agedLocked(r *record) bool {
-	return now().Sub(r.snap.finishedAt.time()) >= s.cfg.RetainAge
+	return s.life.age(r.snap.finishedAt) >= s.cfg.RetainAge
 }
 
 func (s *Service) dueLocked(r *record) bool {
@@ -194,7 +194,7 @@ func (s *Service) armLocked() {
 	var next time.Time
 	for i := range s.total.ended.byReport {
 		if r := s.total.ended.byReport[i].first(); r != nil {
-			next = earlier(next, r.snap.finishedAt.time().Add(s.cfg.RetainAge))
+			next = earlier(next, now().Add(s.cfg.RetainAge-s.life.age(r.snap.finishedAt)))
 		}
 	}
 	if len(s.keep.lingering) > 0 {

@@ -95,6 +95,7 @@ type Service struct {
 	keys     idempotency
 	plugs    attachments
 	keep     retention
+	life     life
 	events   eventQueue
 	rows     rows
 	move     moving
@@ -118,6 +119,7 @@ func New(cfg Config) *Service {
 		keys:     newIdempotency(),
 		plugs:    newAttachments(),
 		keep:     newRetention(),
+		life:     life{begun: now()},
 		loading:  cfg.Journal != nil,
 		move:     newMoving(),
 	}

@@ -100,7 +100,7 @@ func (s *Service) start(ctx context.Context, caller registry.Caller, req registr
 func (s *Service) unawait(r *record) {
 	s.mu.Lock()
 	s.dropClaimLocked(r)
-	due := s.events.dueLocked()
+	due := s.events.due()
 	s.mu.Unlock()
 	if due {
 		s.aside(0)

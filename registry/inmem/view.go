@@ -25,8 +25,8 @@ func (r *record) streams() [2]registry.Stream {
 	return [2]registry.Stream{stdout: out}
 }
 
-// output is the final output.
-func (r *record) output() string {
+// outputLocked is the final output.
+func (r *record) outputLocked() string {
 	if r.source == nil {
 		return ""
 	}
@@ -114,7 +114,7 @@ type view struct {
 }
 
 func (r *record) viewLocked() view {
-	return view{snap: r.snapshotLocked(), streams: r.streams(), output: r.output(), mark: r.mark}
+	return view{snap: r.snapshotLocked(), streams: r.streams(), output: r.outputLocked(), mark: r.mark}
 }
 
 // sizes counts what was written to each stream, and what of it was dropped.

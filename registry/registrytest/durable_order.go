@@ -15,6 +15,7 @@ func writeOrderCases() []durableCase {
 		{name: "a start", run: orderStart},
 		{name: "looks at a task, and lists", run: orderLooks},
 		{name: "a read; its confirm waits for nobody", run: orderRead},
+		{name: "a read holds its notice first, whoever waits for the disk", run: orderHeld},
 		{name: "a wait, which is released first", run: orderWait},
 		{name: "a kill", run: orderKill},
 		{name: "an ack", run: orderAck},
@@ -93,6 +94,27 @@ func orderRead(w *durableWorld) {
 	w.settled()
 	w.is.EqualValues(3, w.journal.Stored().Tasks[0].Cursor)
 	w.is.True(w.journal.Stored().Tasks[0].Snapshot.Reported)
+}
+
+// orderHeld: nobody is told of an end by a notice while an answer carries it, though the
+// end of another task, or the confirm of another read, is not written yet.
+func orderHeld(w *durableWorld) {
+	read := func(work *Work) *registry.Delivery {
+		d := waits(w, func(ctx context.Context) (*registry.Delivery, error) {
+			return w.Read(ctx, alice(), work.ID, registry.ReadOptions{})
+		})
+		w.is.Equal(1, w.log.count(work.ID, registry.ChangeHeld))
+		return d
+	}
+	one, two := w.ends(alice(), Script{}), w.ends(alice(), Script{})
+	w.notices(one, 1)
+	w.notices(two, 1)
+	w.unwritten()
+	d := read(one)
+	w.is.NoError(d.Confirm())
+	w.settled()
+	w.is.NoError(read(two).Confirm())
+	w.journal.Release()
 }
 
 func orderWait(w *durableWorld) {
