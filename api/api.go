@@ -134,6 +134,7 @@ func New(cfg Config) (*API, error) {
 	if a.waitDefault < time.Millisecond || a.waitMax < a.waitDefault {
 		return nil, fmt.Errorf("api: the default wait (%v) must be at least 1ms and at most the maximum (%v)", a.waitDefault, a.waitMax)
 	}
+	a.hub.Unless(func(key string) (delivered, underway bool) { return a.service.Answered(registry.ID(key)) })
 	var err error
 	if a.hooks == nil { // one that posts nowhere
 		if a.hooks, err = webhook.Open(context.Background(), webhook.Config{}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -272,6 +273,42 @@ func TestI2IdsOfALostJournal(t *testing.T) {
 				require.Equal(t, "gap", again.await(t, 5*time.Second, 1, "gap", "task.done")[0].name, "%s is of a journal that is gone", e.id)
 				again.cut()
 			}
+		})
+	}
+}
+
+// An end that an answer held back when the daemon ended is told to whoever resumes behind
+// it, for nobody knows whether the answer came through.
+func TestI1AHeldEndOutlivesTheDaemon(t *testing.T) {
+	t.Parallel()
+	for name, restart := range map[string]func(*testing.T, *daemon, func()){
+		"kill -9": func(t *testing.T, d *daemon, _ func()) { t.Helper(); d.die(t); d.again() },
+		"SIGTERM": func(t *testing.T, d *daemon, _ func()) {
+			t.Helper()
+			require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
+			require.True(t, d.waitExit(20*time.Second))
+			d.again()
+		},
+		"reload": func(t *testing.T, d *daemon, replace func()) { t.Helper(); replace(); d.reloads(t, false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := prepare(t)
+			replace := d.replaceable(t)
+			d.launch()
+			d.ready()
+			c := d.as("i1-held")
+			held := c.ends(t, 1)
+			require.Equal(t, http.StatusOK, c.do(t, http.MethodGet, "/tasks/"+held[0]+"/output", nil, "Afoot-Ack: explicit").status)
+			events := c.subscribe(t, "", "")
+			other := c.ends(t, 1)
+			told := events.done(t, 1)
+			require.Equal(t, other, ids(t, told))
+			events.cut()
+			restart(t, d, replace)
+			again := c.subscribe(t, "", told[0].id)
+			require.Equal(t, held, ids(t, again.done(t, 1)))
+			require.Equal(t, held, ids(t, again.quiet(t, c)), "once")
 		})
 	}
 }

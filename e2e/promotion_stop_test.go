@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -51,7 +52,10 @@ func (c *client) promotionAgainstStop(t *testing.T, stop func(*testing.T, *daemo
 			}
 		})
 	}
-	eventually(t, 10*time.Second, "all run", func() bool { return len(c.labelled(t, label)) == calls })
+	eventually(t, 10*time.Second, "all have printed", func() bool {
+		tasks := c.labelled(t, label)
+		return len(tasks) == calls && !slices.ContainsFunc(tasks, func(s toolTask) bool { return s.OutputBytes == 0 })
+	})
 	<-time.After(time.Duration(rand.IntN(250)) * time.Millisecond) // the place of the end
 	stop(t, c.d)
 	all.Wait()
@@ -93,7 +97,7 @@ func (c *client) promotionAgainstStop(t *testing.T, stop func(*testing.T, *daemo
 		if known && r.Value.Text == "a" {
 			require.Contains(t, []string{"", "a"}, rest.Text, "%s", s.ID) // the answer's text may come again
 		} else {
-			require.Equal(t, "a", rest.Text, "%s", s.ID)
+			require.Equal(t, "a", rest.Text, "%s, and its caller was told %+v", s.ID, r)
 		}
 	}
 	return answered

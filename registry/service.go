@@ -70,6 +70,10 @@ type Tasks interface {
 	// Signal sends a signal to a live task: see [Signaller.Signal]. [CodeConflict] for
 	// a task that has ended or takes no signals.
 	Signal(ctx context.Context, caller Caller, id ID, name string) error
+	// Answered reports whether the end of a task was delivered, and whether an answer
+	// with it is on its way: what the events about them tell, but at once. Both are false
+	// of a task that is not there. It does not block.
+	Answered(id ID) (delivered, underway bool)
 	// Kill asks the task to end and marks it reported at once. It consumes no output.
 	Kill(ctx context.Context, caller Caller, id ID, reason string) (KillOutcome, Snapshot, error)
 	// Purge removes the record and the stored output of a finished task;

@@ -16,8 +16,10 @@ type cursor struct {
 	backlog, stamp uint64
 }
 
-func (c *cursor) wants(e *entry) bool {
-	if e.held || e.number <= c.after || (c.agent != "" && c.agent != e.notice.Agent) {
+func (c *cursor) wants(e *entry) bool { return !e.held && c.concerns(e) }
+
+func (c *cursor) concerns(e *entry) bool {
+	if e.number <= c.after || (c.agent != "" && c.agent != e.notice.Agent) {
 		return false
 	}
 	return e.number > c.backlog || e.pending() || e.stamp > c.stamp
@@ -31,9 +33,15 @@ func (l *noticeLog) next(c *cursor) *entry {
 		if e.number > l.ready {
 			break
 		}
-		wanted := c.wants(e)
+		does := pass
+		if c.concerns(e) {
+			does = l.passage(e)
+		}
+		if does == wait {
+			break
+		}
 		c.after = e.number
-		if wanted {
+		if does == carry {
 			return e
 		}
 	}

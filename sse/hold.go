@@ -8,6 +8,17 @@ func (h *Hub) Hold(sessionID, key string) {
 	h.edit(sessionID, func(l *noticeLog) { l.hold(key) })
 }
 
+// Unless tells the streams of what is answered otherwise, at once: they pass over notices
+// of what was delivered, and wait at a pending one whose answer is on its way until
+// [Hub.Hold], [Hub.Due] or [Hub.Withdraw] says what becomes of it. It is set before the
+// first stream is opened; answered is called with locks held, and must neither block nor
+// call the hub.
+func (h *Hub) Unless(answered func(key string) (delivered, underway bool)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rules.answered = answered
+}
+
 // Due ends a hold: what is still pending of the key is carried behind everything
 // that there is, under a new number, so that the numbers of a stream keep rising.
 func (h *Hub) Due(sessionID, key string) {
@@ -34,10 +45,30 @@ func (s *session) due(key string) (streams []*stream) {
 
 func (l *noticeLog) hold(key string) {
 	for _, e := range l.entries {
-		if e.notice.Key == key && e.pending() && e.flights == 0 {
+		if e.notice.Key == key && e.pending() && e.flights == 0 && !e.held {
 			e.held = true
+			l.park(e)
 		}
 	}
+}
+
+// park has the journal keep that an entry is held.
+func (l *noticeLog) park(e *entry) {
+	if l.journal == nil {
+		e.parked = true
+		return
+	}
+	session, number, parked := l.session, e.number, l.parked
+	l.journal.Held(session, number, func() { parked(session, number) })
+}
+
+// parked lets the streams pass over a notice that the journal has kept as held.
+func (h *Hub) parked(sessionID string, number uint64) {
+	h.edit(sessionID, func(l *noticeLog) {
+		if i, found := l.find(number); found {
+			l.entries[i].parked = true
+		}
+	})
 }
 
 // unhold takes the held notices of a key out of the log.

@@ -79,3 +79,42 @@ func TestHoldAtTheHub(t *testing.T) {
 	c, _ := s.log.place("", h.cfg.Epoch, "")
 	require.Equal(t, []uint64{2, 3}, s.log.rest(c))
 }
+
+// TestUnless: what was answered otherwise is not carried, whether the hub was told so yet
+// or not; what is only on its way stops a stream until the hub is told.
+func TestUnless(t *testing.T) {
+	h := NewHub(Config{})
+	type state struct{ delivered, underway bool }
+	states := map[string]state{}
+	h.Unless(func(key string) (bool, bool) { return states[key].delivered, states[key].underway })
+	for _, key := range []string{"a", "b", "c", "d"} {
+		h.Append("s", Notice{Key: key})
+	}
+	s := h.lookup("s")
+	require.NotNil(t, s)
+	defer h.release(s)
+	first, _ := s.log.place("", h.cfg.Epoch, "")
+	rest := func(c cursor) []uint64 { return s.log.rest(c) }
+	require.Equal(t, []uint64{1, 2, 3, 4}, rest(first))
+	states["b"] = state{underway: true}
+	require.Equal(t, []uint64{1}, rest(first), "nobody knows yet what becomes of it")
+	h.Hold("s", "b")
+	require.Equal(t, []uint64{1, 3, 4}, rest(first))
+	states["b"] = state{}
+	h.Due("s", "b")
+	later, _ := s.log.place("", h.cfg.Epoch, "")
+	require.Equal(t, []uint64{1, 3, 4, 5}, rest(later))
+	states["c"] = state{delivered: true}
+	require.Equal(t, []uint64{1}, rest(later))
+	h.Withdraw("s", "c")
+	require.Equal(t, []uint64{1, 4, 5}, rest(later))
+
+	// In a replay what was delivered is left out, and what is on its way is not: nobody
+	// would tell it again.
+	for _, number := range []uint64{1, 4, 5} {
+		s.log.written(number, day0)
+	}
+	states["a"], states["d"] = state{delivered: true}, state{underway: true}
+	replay, _ := s.log.place("", h.cfg.Epoch, string(formatID(h.cfg.Epoch, 0)))
+	require.Equal(t, []uint64{4, 5}, rest(replay))
+}

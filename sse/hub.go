@@ -58,7 +58,7 @@ func newHub(cfg Config) *Hub {
 		drained:  make(chan struct{}),
 	}
 	h.maxStreams.Store(int64(cfg.MaxStreamsPerSession))
-	h.rules = rules{size: cfg.LogSize, most: cfg.LogMax, age: cfg.LogAge, journal: cfg.Journal, kept: h.kept}
+	h.rules = rules{size: cfg.LogSize, most: cfg.LogMax, age: cfg.LogAge, journal: cfg.Journal, kept: h.kept, parked: h.parked}
 	h.fanout = fanout.NewWithCallback(h.subscribed, h.unsubscribed)
 	h.fanout.BufferSize = 1
 	h.fanout.AutoReplay, h.fanout.AutoStream = false, false
@@ -121,6 +121,7 @@ func (h *Hub) Kept() (all []Kept) {
 	return all
 }
 
+// edit changes the log of a session. Streams that waited for that go on.
 func (h *Hub) edit(sessionID string, change func(*noticeLog)) {
 	s := h.lookup(sessionID)
 	if s == nil {
@@ -128,8 +129,12 @@ func (h *Hub) edit(sessionID string, change func(*noticeLog)) {
 	}
 	defer h.release(s)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	change(&s.log)
+	streams := s.streams
+	s.mu.Unlock()
+	for _, c := range streams {
+		c.step()
+	}
 }
 
 // Streams counts the open streams, feeds among them.

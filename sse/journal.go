@@ -23,6 +23,10 @@ type Journal interface {
 	Move(session string, old []uint64, number uint64, row NoticeRow, then func())
 	// Written records when a delivering stream first carried a notice.
 	Written(session string, number uint64, at time.Time)
+	// Held records that a pending notice is not carried until it is moved. Then is called
+	// once that is kept, and must not block; it may never be called for a notice that was
+	// removed before.
+	Held(session string, number uint64, then func())
 	// Gone removes notices; one that is not there is no error.
 	Gone(session string, numbers ...uint64)
 	// Mark raises a session's numbers; a lower one than is known changes nothing.
@@ -45,6 +49,8 @@ type NoticeRow = struct {
 	Data                     []byte
 	// Written is when a delivering stream first carried it; zero while it is pending.
 	Written time.Time
+	// Held says that it was held back when it was kept; of no meaning once it was written.
+	Held bool
 }
 
 // SessionMark is what a journal knows of a session beyond its notices.
@@ -112,6 +118,7 @@ func (l *noticeLog) restore(row NoticeRow) {
 		l.clock = 1
 		e.stamp, e.writtenAt = l.clock, row.Written
 	}
+	e.held = row.Held && e.pending()
 	l.entries = append(l.entries, e)
 	l.last = max(l.last, row.Number)
 }
@@ -121,4 +128,13 @@ func (l *noticeLog) settle(now time.Time) {
 	l.ready = l.last
 	l.expire(now)
 	l.trim(func(*entry) bool { return false })
+	l.dueAgain()
+}
+
+// dueAgain ends the holds of an earlier life: nobody carried what was held, and who
+// resumes behind its number would never hear of it.
+func (l *noticeLog) dueAgain() {
+	for _, e := range l.take(func(e *entry) bool { return e.held }) {
+		l.append(e.notice, e.number)
+	}
 }

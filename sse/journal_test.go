@@ -183,7 +183,8 @@ func TestWhatIsKeptOfALog(t *testing.T) {
 		b, p = reborn(t, b, p, cfg)
 		c = b.connect("session=s&agent=a", "")
 		require.Equal(t, event{Name: "gap", Data: `{"reason":"undelivered"}`}, c.next())
-		c.notices("2", "3") // the hold has ended with the hub
+		c.notices("2", "3") // the hold has ended with the hub, under a new number
+		require.Equal(t, "e-5", c.lastID)
 		synctest.Wait()
 
 		b, p = reborn(t, b, p, cfg)
@@ -200,17 +201,17 @@ func TestWhatIsKeptOfALog(t *testing.T) {
 		synctest.Wait()
 		rows, _ := p.state()
 		require.Len(t, rows, 2)
-		require.Equal(t, uint64(8), rows[1].Number)
+		require.Equal(t, uint64(9), rows[1].Number)
 		<-time.After(25 * time.Hour)
 		synctest.Wait()
 		rows, marks := p.state()
 		require.Len(t, rows, 1, "they age")
-		require.Equal(t, uint64(4), marks["s"].Evicted)
+		require.Equal(t, uint64(5), marks["s"].Evicted)
 
 		b, p = reborn(t, b, p, sse.Config{LogSize: 3, LogMax: 1, LogAge: time.Minute})
 		c = b.connect("session=s", "")
 		c.notices("7")
-		require.Equal(t, "e-8", c.lastID)
+		require.Equal(t, "e-9", c.lastID)
 		synctest.Wait()
 		p = p.crash()
 		b.end()
@@ -219,8 +220,8 @@ func TestWhatIsKeptOfALog(t *testing.T) {
 		synctest.Wait()
 		rows, marks = p.state()
 		require.Empty(t, rows, "age goes on while nobody is there")
-		require.Equal(t, sse.SessionMark{Session: "s", Last: 8, Evicted: 8, Lost: map[string]string{}}, marks["s"])
-		require.Equal(t, uint64(9), b.Append("s", sse.Notice{Key: "9"}))
+		require.Equal(t, sse.SessionMark{Session: "s", Last: 9, Evicted: 9, Lost: map[string]string{}}, marks["s"])
+		require.Equal(t, uint64(10), b.Append("s", sse.Notice{Key: "9"}))
 		b.end()
 	})
 }
@@ -290,7 +291,8 @@ func TestANumberThatNobodySawIsGivenAgain(t *testing.T) {
 }
 
 func TestDueIsOneStep(t *testing.T) {
-	for n := range 2 {
+	for n := range 3 { // calls that are kept: neither, the hold, and its end
+
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newTape(false)
@@ -299,16 +301,17 @@ func TestDueIsOneStep(t *testing.T) {
 				p.write(-1)
 				b.Hold("s", "1")
 				b.Due("s", "1")
-				require.Equal(t, 1, p.waiting())
+				require.Equal(t, 2, p.waiting())
 				c := b.connect("session=s&observe", "")
 				c.notices("2")
 				p.write(n)
-				if n == 1 {
+				if n == 2 {
 					c.notices("1")
 				}
 				c.nothing()
-				b, _ = reborn(t, b, p, sse.Config{})
+				b, p = reborn(t, b, p, sse.Config{})
 				defer b.end()
+				p.write(-1)
 				c = b.connect("session=s", "")
 				if n == 0 {
 					c.notices("1", "2")
@@ -319,4 +322,32 @@ func TestDueIsOneStep(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestI1AHeldNoticeOutlivesTheHub: whoever resumes behind the number of a notice that was
+// held when the hub ended hears of it, under a new number. Streams pass over it only once
+// the journal knows.
+func TestI1AHeldNoticeOutlivesTheHub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTape(false)
+		b := onTape(t, p, sse.Config{})
+		addTo(b.Hub, "s", "1", "2")
+		p.write(-1)
+		b.Hold("s", "1")
+		b.Hold("s", "1")
+		require.Equal(t, 1, p.waiting())
+		c := b.connect("session=s", "")
+		c.nothing()
+		p.write(-1)
+		c.notices("2")
+		synctest.Wait()
+		require.Equal(t, "e-2", c.lastID)
+		b, p = reborn(t, b, p, sse.Config{}) // that 2 was carried is not kept
+		defer b.end()
+		p.write(-1)
+		c = b.connect("session=s", "e-2")
+		c.notices("1")
+		require.Equal(t, "e-3", c.lastID)
+		c.nothing()
+	})
 }

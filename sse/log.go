@@ -13,8 +13,9 @@ type entry struct {
 	// stream; zero while it is pending.
 	stamp     uint64
 	writtenAt time.Time
-	// held entries are pending and not carried (see [Hub.Hold]).
-	held bool
+	// held entries are pending and not carried (see [Hub.Hold]). Parked ones are kept as
+	// such by the journal.
+	held, parked bool
 	// flights counts delivering streams that have the entry on its way.
 	flights int
 }
@@ -28,6 +29,42 @@ type rules struct {
 	// journal, when not nil, stands behind the logs; kept hears what it has kept.
 	journal Journal
 	kept    func(session string, number uint64)
+	// answered, when not nil, knows what was told otherwise (see [Hub.Unless]); parked hears
+	// which hold the journal has kept.
+	answered func(key string) (delivered, underway bool)
+	parked   func(session string, number uint64)
+}
+
+// passage is what a stream does when it comes to an entry.
+type passage int
+
+const (
+	carry passage = iota
+	pass
+	// wait until the entry is held, due or withdrawn: whoever passed over it before that is
+	// kept could resume behind it, and would never hear of it.
+	wait
+)
+
+func (r *rules) passage(e *entry) passage {
+	if e.held {
+		if e.parked {
+			return pass
+		}
+		return wait
+	}
+	if r.answered == nil || e.notice.Key == "" {
+		return carry
+	}
+	delivered, underway := r.answered(e.notice.Key)
+	switch {
+	case e.pending() && (delivered || underway):
+		return wait
+	case delivered:
+		return pass
+	}
+	// Written before, it may be told again while an answer is on its way: that may be lost.
+	return carry
 }
 
 // noticeLog is the numbered, bounded memory of one session. It knows neither

@@ -180,6 +180,16 @@ func (p *tape) Written(session string, number uint64, at time.Time) {
 	}})
 }
 
+func (p *tape) Held(session string, number uint64, then func()) {
+	id := noticeID{session, number}
+	p.put(call{id: id, then: then, write: func(r *reel) {
+		if row, found := r.rows[id]; found {
+			row.Held = true
+			r.rows[id] = row
+		}
+	}})
+}
+
 func (p *tape) Gone(session string, numbers ...uint64) {
 	p.put(call{write: func(r *reel) {
 		for _, n := range numbers {

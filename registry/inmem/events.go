@@ -133,7 +133,8 @@ func (s *Service) dispatchBatch() (more bool) {
 	return more
 }
 
-// tell reports whether the listeners were told: the end of the service is silent.
+// tell reports whether the listeners were told: the end of the service is silent, and so
+// is a notice that came too late.
 func (s *Service) tell(e *event) bool {
 	if e.mark != nil {
 		close(e.mark)
@@ -142,9 +143,11 @@ func (s *Service) tell(e *event) bool {
 	var snap registry.Snapshot
 	s.contain("stream", func() { snap = e.view.snap; snap = e.view.fill() })
 	s.mu.Lock()
-	listeners, shut := s.plugs.hearingLocked(e, snap.Owner), s.shut
+	listeners, silent := s.plugs.hearingLocked(e, snap.Owner), s.shut
+	// An end that was delivered while its notice waited for the disk needs none.
+	silent = silent || e.notice && e.rec.snap.Reported
 	s.mu.Unlock()
-	if shut {
+	if silent {
 		return false
 	}
 	for _, l := range listeners {

@@ -81,6 +81,17 @@ func (s *Service) reportLocked(r *record) {
 	}
 }
 
+// Answered implements [registry.Tasks].
+func (s *Service) Answered(id registry.ID) (delivered, underway bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.records[id]
+	if r == nil || r.live() {
+		return false, false
+	}
+	return r.snap.Reported, r.claims > 0
+}
+
 // claimLocked holds the notice for an answer that carries the end.
 func (s *Service) claimLocked(r *record) {
 	r.claims++

@@ -52,6 +52,10 @@ type (
 		number  uint64
 		at      time.Time
 	}
+	noticeHeld struct {
+		session string
+		number  uint64
+	}
 	noticeGone struct {
 		session string
 		number  uint64
@@ -85,6 +89,8 @@ func keyOf(row any) key {
 	case noticePut:
 		return key{table: notices, a: r.Session, n: r.Number}
 	case noticeWritten:
+		return key{table: notices, a: r.session, n: r.number}
+	case noticeHeld:
 		return key{table: notices, a: r.session, n: r.number}
 	case noticeGone:
 		return key{table: notices, a: r.session, n: r.number}
@@ -123,6 +129,15 @@ func merge(older, newer change) (change, bool) {
 		case noticeGone:
 			return older, true
 		}
+	case noticeHeld:
+		switch was := older.row.(type) {
+		case noticePut:
+			was.Held = true
+			older.row, older.then = was, both(older.then, newer.then)
+			return older, true
+		case noticeGone, noticeWritten:
+			return older, true
+		}
 	case registry.TaskRow:
 		if row.Handle == nil {
 			newer.row = handled(row, older.row)
@@ -134,6 +149,17 @@ func merge(older, newer change) (change, bool) {
 		}
 	}
 	return newer, true
+}
+
+// both calls one after the other, of which each may be nil.
+func both(first, second func()) func() {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
+	}
+	return func() { first(); second() }
 }
 
 // handled gives a row without a handle that of the change before it in line, which is

@@ -16,6 +16,8 @@ type NoticeRow = struct {
 	Data                     []byte
 	// Written is when a stream first carried it; zero while it is pending.
 	Written time.Time
+	// Held says that it was held back when it was kept; of no meaning once it was written.
+	Held bool
 }
 
 // SessionMark is what is known of a session beyond its notices.
@@ -71,6 +73,15 @@ func (n *Notices) Move(session string, old []uint64, number uint64, row NoticeRo
 // error.
 func (n *Notices) Written(session string, number uint64, at time.Time) {
 	n.add(noticeWritten{session: session, number: number, at: at})
+}
+
+// Held records that a pending notice is held back. Then is as in Put.
+func (n *Notices) Held(session string, number uint64, then func()) {
+	l := &n.journal.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.addLocked(noticeHeld{session: session, number: number}, then)
+	l.endLocked()
 }
 
 // Gone removes notices; one that is not there is no error.
@@ -136,11 +147,11 @@ func (n *Notices) add(rows ...any) {
 }
 
 func (c *db) notices() (rows []NoticeRow, marks []SessionMark, err error) {
-	err = c.query("SELECT session, number, key, owner, agent, event, data, written_at FROM notices ORDER BY session, number", func(row *columns) {
+	err = c.query("SELECT session, number, key, owner, agent, event, data, written_at, held FROM notices ORDER BY session, number", func(row *columns) {
 		rows = append(rows, NoticeRow{
 			Session: row.text(), Number: row.uint(),
 			Key: row.text(), Owner: row.text(), Agent: row.text(), Event: row.text(),
-			Data: row.bytes(), Written: row.time(),
+			Data: row.bytes(), Written: row.time(), Held: row.bool(),
 		})
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ type hubJournal interface {
 		Key, Owner, Agent, Event string
 		Data                     []byte
 		Written                  time.Time
+		Held                     bool
 	}, then func())
 	Load(ctx context.Context) (rows []struct {
 		Session                  string
@@ -25,6 +26,7 @@ type hubJournal interface {
 		Key, Owner, Agent, Event string
 		Data                     []byte
 		Written                  time.Time
+		Held                     bool
 	}, marks []struct {
 		Session       string
 		Last, Evicted uint64
@@ -33,6 +35,7 @@ type hubJournal interface {
 	Epoch() string
 	SetEpoch(epoch string)
 	Written(session string, number uint64, at time.Time)
+	Held(session string, number uint64, then func())
 	Gone(session string, numbers ...uint64)
 	Mark(session string, last, evicted uint64)
 	Lost(session, owner, agent string)

@@ -61,10 +61,12 @@ func (c *db) putTask(r registry.TaskRow) error {
 func (c *db) putNotice(row any) error {
 	switch r := row.(type) {
 	case noticePut:
-		return c.run("INSERT OR REPLACE INTO notices VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			r.Session, r.Number, r.Key, r.Owner, r.Agent, r.Event, r.Data, r.Written)
+		return c.run("INSERT OR REPLACE INTO notices VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			r.Session, r.Number, r.Key, r.Owner, r.Agent, r.Event, r.Data, r.Written, r.Held)
 	case noticeWritten:
 		return c.run("UPDATE notices SET written_at = ? WHERE session = ? AND number = ?", r.at, r.session, r.number)
+	case noticeHeld:
+		return c.run("UPDATE notices SET held = 1 WHERE session = ? AND number = ?", r.session, r.number)
 	case noticeGone:
 		return c.run("DELETE FROM notices WHERE session = ? AND number = ?", r.session, r.number)
 	case sessionMark:

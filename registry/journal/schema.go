@@ -11,7 +11,7 @@ const applicationID = 0x41666f74
 // schema gives the steps to the newest version; step i leads from version i to
 // i+1. A step that was released never changes.
 func schema() []string {
-	return []string{version1, version2, version3}
+	return []string{version1, version2, version3, version4}
 }
 
 const version1 = `
@@ -50,6 +50,9 @@ CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHO
 
 // version2: tasks that a call waits for.
 const version2 = `ALTER TABLE tasks ADD COLUMN foreground INTEGER NOT NULL DEFAULT 0`
+
+// version4: notices that are held back.
+const version4 = `ALTER TABLE notices ADD COLUMN held INTEGER NOT NULL DEFAULT 0`
 
 // number gives what a pragma of one number says.
 func (c *db) number(pragma string) (n int, err error) {
