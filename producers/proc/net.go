@@ -16,6 +16,8 @@ type Member struct {
 	PID   int
 	start uint64
 	group int
+	// exiting says that it was on its way out: it runs nothing any more.
+	exiting bool
 }
 
 // net says who belongs to a tree. Each catches what others miss; whatever it

@@ -302,6 +302,44 @@ func TestLingeringLooksAgainAfterAnError(t *testing.T) {
 	require.False(t, alive(pidLine(t, out)))
 }
 
+// passingNet shows what was written for each look, the last one again and again, until it
+// has shown all and is told to be empty.
+type passingNet struct {
+	net
+	looks [][]Member
+	stays bool
+}
+
+func (n *passingNet) empty() bool { return len(n.looks) == 0 }
+func (n *passingNet) release()    {}
+func (n *passingNet) members() ([]Member, error) {
+	now := n.looks[0]
+	if len(n.looks) > 1 || !n.stays {
+		n.looks = n.looks[1:]
+	}
+	return now, nil
+}
+
+// Who is on its way out is given time; who stays is named, and so is who never gets out.
+func TestLingeringDoesNotNameTheDying(t *testing.T) {
+	dying, staying := Member{PID: 1, start: 1, exiting: true}, Member{PID: 2, start: 2}
+	for _, c := range []struct {
+		name  string
+		looks [][]Member
+		stays bool
+		want  []Member
+	}{
+		{"one that goes", [][]Member{{dying}, {dying}, {dying}}, false, nil},
+		{"one that goes, and one that stays", [][]Member{{dying, staying}}, true, []Member{staying}},
+		{"one that can't get out", [][]Member{{dying}}, true, []Member{dying}},
+	} {
+		tree := &Tree{net: &passingNet{looks: c.looks, stays: c.stays}}
+		left, err := tree.Lingering(0)
+		require.NoError(t, err)
+		require.Equal(t, c.want, left, c.name)
+	}
+}
+
 // TestStrangersAreNotSignalled gives a tree the number of a session that is not
 // its own, as after a reuse.
 func TestStrangersAreNotSignalled(t *testing.T) {
@@ -343,11 +381,13 @@ func TestParseStat(t *testing.T) {
 		want stat
 		ok   bool
 	}{
-		{"5 (sh) S" + strings.Replace(tail, "%s", "1", 1), stat{5, 1, 77, 88, 4711, false}, true},
-		{"5 (a) Z (b) R" + strings.Replace(tail, "%s", "1", 1), stat{5, 1, 77, 88, 4711, false}, true},
-		{"5 (\n) Z" + strings.Replace(tail, "%s", "1", 1), stat{5, 1, 77, 88, 4711, true}, true},
-		{"5 (sh) Z" + strings.Replace(tail, "%s", "3", 1), stat{5, 1, 77, 88, 4711, false}, true},
-		{"5 (sh) X" + strings.Replace(tail, "%s", "1", 1), stat{5, 1, 77, 88, 4711, true}, true},
+		{"5 (sh) S" + strings.Replace(tail, "%s", "1", 1), stat{5, 1, 77, 88, 4711, false, false}, true},
+		{"5 (a) Z (b) R" + strings.Replace(tail, "%s", "1", 1), stat{5, 1, 77, 88, 4711, false, false}, true},
+		{"5 (\n) Z" + strings.Replace(tail, "%s", "1", 1), stat{5, 1, 77, 88, 4711, true, false}, true},
+		{"5 (sh) Z" + strings.Replace(tail, "%s", "3", 1), stat{5, 1, 77, 88, 4711, false, false}, true},
+		{"5 (sh) X" + strings.Replace(tail, "%s", "1", 1), stat{5, 1, 77, 88, 4711, true, false}, true},
+		{"5 (sh) R 1 77 88 0 -1 4194564 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0", stat{5, 1, 77, 88, 4711, false, true}, true},
+		{"5 (sh) R 1 77 88 0 -1 4194564 0 0 0 0 0 0 0 0 20 0 2 0 4711 0 0", stat{5, 1, 77, 88, 4711, false, false}, true},
 		{"", stat{}, false},
 		{"5 (sh) S 1 2", stat{}, false},
 		{"5 sh S", stat{}, false},

@@ -17,9 +17,16 @@ type stat struct {
 	// start is in clock ticks since the machine began.
 	start uint64
 	dead  bool
+	// exiting says that it is on its way out, and not dead yet.
+	exiting bool
 }
 
-func (s stat) member() Member { return Member{PID: s.pid, start: s.start, group: s.group} }
+func (s stat) member() Member {
+	return Member{PID: s.pid, start: s.start, group: s.group, exiting: s.exiting}
+}
+
+// flagExiting is PF_EXITING, which the kernel shows among a thread's flags.
+const flagExiting = 0x4
 
 // Positions in /proc/PID/stat, counted behind the command's bracket.
 const (
@@ -27,6 +34,7 @@ const (
 	statParent  = 1
 	statGroup   = 2
 	statSession = 3
+	statFlags   = 6
 	statThreads = 17
 	statStart   = 19
 )
@@ -87,12 +95,15 @@ func parseStat(line []byte) (stat, bool) {
 		session: number(fields[statSession]),
 		start:   uint64(number(fields[statStart])),
 	}
+	// A leader whose other threads run on looks like a zombie.
+	alone := number(fields[statThreads]) <= 1
 	switch fields[statState][0] {
 	case 'X', 'x':
 		s.dead = true
 	case 'Z':
-		// A leader whose other threads run on looks like a zombie.
-		s.dead = number(fields[statThreads]) <= 1
+		s.dead = alone
+	default:
+		s.exiting = alone && number(fields[statFlags])&flagExiting != 0
 	}
 	return s, ok
 }

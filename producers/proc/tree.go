@@ -2,6 +2,7 @@ package proc
 
 import (
 	"log/slog"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -13,6 +14,9 @@ const (
 	// hopelessPause is for processes that outlive SIGKILL (in the kernel's hands, or
 	// not ours to signal).
 	hopelessPause = 250 * time.Millisecond
+	// dyingPatience is what those get beyond all patience who are on their way out.
+	dyingPatience = time.Second
+
 	// blindStop bounds a stop that can't see whether it has succeeded, blindLook a
 	// look that fails.
 	blindStop = 5 * time.Second
@@ -202,8 +206,15 @@ func (t *Tree) lingering(patience time.Duration) (found []Member, err error) {
 		}
 		left := patience - time.Since(begun)
 		if left <= 0 {
-			if again++; len(now) > 0 || again > moreLooks {
+			staying := slices.DeleteFunc(slices.Clone(found), func(m Member) bool { return m.exiting })
+			switch {
+			case len(staying) > 0:
+				return staying, nil
+			case len(now) > 0 && -left < dyingPatience: // all of them are on their way out
+			case len(now) > 0 || again == moreLooks:
 				return found, nil
+			default:
+				again++
 			}
 			found, left = nil, shortestPause
 		}
