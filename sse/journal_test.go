@@ -292,7 +292,6 @@ func TestANumberThatNobodySawIsGivenAgain(t *testing.T) {
 
 func TestDueIsOneStep(t *testing.T) {
 	for n := range 3 { // calls that are kept: neither, the hold, and its end
-
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newTape(false)
