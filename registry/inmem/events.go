@@ -144,8 +144,7 @@ func (s *Service) tell(e *event) bool {
 	s.contain("stream", func() { snap = e.view.snap; snap = e.view.fill() })
 	s.mu.Lock()
 	listeners, silent := s.plugs.hearingLocked(e, snap.Owner), s.shut
-	// An end that was delivered while its notice waited for the disk needs none.
-	silent = silent || e.notice && e.rec.snap.Reported
+	silent = silent || e.notice && s.tooLateLocked(e.rec)
 	s.mu.Unlock()
 	if silent {
 		return false
@@ -159,6 +158,16 @@ func (s *Service) tell(e *event) bool {
 			}
 		})
 	}
+	return true
+}
+
+// tooLateLocked says that an end was delivered while its notice waited for the disk, or
+// that an answer with it is on its way: then it is announced again if that is lost.
+func (s *Service) tooLateLocked(r *record) bool {
+	if r.snap.Reported || r.claims == 0 {
+		return r.snap.Reported
+	}
+	r.announced = false
 	return true
 }
 

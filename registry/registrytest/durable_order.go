@@ -16,6 +16,7 @@ func writeOrderCases() []durableCase {
 		{name: "looks at a task, and lists", run: orderLooks},
 		{name: "a read; its confirm waits for nobody", run: orderRead},
 		{name: "a read holds its notice first, whoever waits for the disk", run: orderHeld},
+		{name: "a read before the notice is written makes one only if it is lost", run: orderLate},
 		{name: "a wait, which is released first", run: orderWait},
 		{name: "a kill", run: orderKill},
 		{name: "an ack", run: orderAck},
@@ -115,6 +116,22 @@ func orderHeld(w *durableWorld) {
 	w.settled()
 	w.is.NoError(read(two).Confirm())
 	w.journal.Release()
+}
+
+func orderLate(w *durableWorld) {
+	for n, end := range []func(*registry.Delivery){
+		func(d *registry.Delivery) { w.is.NoError(d.Confirm()) },
+		(*registry.Delivery).Abandon,
+	} {
+		work := w.unwritten()
+		d := waits(w, func(ctx context.Context) (*registry.Delivery, error) {
+			return w.Read(ctx, alice(), work.ID, registry.ReadOptions{})
+		})
+		w.notices(work, 0)
+		w.journal.Release()
+		end(d)
+		w.notices(work, n)
+	}
 }
 
 func orderWait(w *durableWorld) {
