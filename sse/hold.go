@@ -21,26 +21,15 @@ func (h *Hub) Unless(answered func(key string) (delivered, underway bool)) {
 
 // Due ends a hold: what is still pending of the key is carried behind everything
 // that there is, under a new number, so that the numbers of a stream keep rising.
+//
+// Streams go on in any case: one may have waited at a notice that could not be held, as it
+// was on its way to another stream, which was cut.
 func (h *Hub) Due(sessionID, key string) {
-	s := h.lookup(sessionID)
-	if s == nil {
-		return
-	}
-	defer h.release(s)
-	for _, c := range s.due(key) {
-		c.step()
-	}
-}
-
-// due renumbers the held notices of a key. It gives the streams if there were any.
-func (s *session) due(key string) (streams []*stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.log.unhold(key) {
-		s.log.append(e.notice, e.number) // there is room: one has just gone
-		streams = s.streams
-	}
-	return streams
+	h.edit(sessionID, func(l *noticeLog) {
+		for _, e := range l.unhold(key) {
+			l.append(e.notice, e.number) // there is room: one has just gone
+		}
+	})
 }
 
 func (l *noticeLog) hold(key string) {
