@@ -24,12 +24,12 @@ import (
 // TestMCPConformance runs the official suite for servers. What does not apply to this
 // server, and why, is in mcp/expected-<revision>.yaml; the suite fails as soon as
 // anything else fails or something in there passes.
-func TestMCPConformance(t *testing.T) {
-	t.Parallel()
+//
+// It does not run beside others: the suite has short time-outs of its own.
+func TestMCPConformance(t *testing.T) { //nolint:paralleltest // see above
 	needNode(t)
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
-			t.Parallel()
 			d := serve(t)
 			d.conforms(t, d.signed(t, nil), revision, "--suite", "all", "--spec-version", revision)
 		})

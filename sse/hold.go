@@ -22,27 +22,35 @@ func (h *Hub) Unless(answered func(key string) (delivered, underway bool)) {
 // Due ends a hold: what is still pending of the key is carried behind everything
 // that there is, under a new number, so that the numbers of a stream keep rising.
 //
-// Streams go on in any case: one may have waited at a notice that could not be held, as it
-// was on its way to another stream, which was cut.
+// Streams go on in any case: one may have waited at a notice that is not held, as it was on
+// its way to another stream.
 func (h *Hub) Due(sessionID, key string) {
-	h.edit(sessionID, func(l *noticeLog) {
-		for _, e := range l.unhold(key) {
-			l.append(e.notice, e.number) // there is room: one has just gone
-		}
-	})
+	h.edit(sessionID, func(l *noticeLog) { l.due(key) })
+}
+
+func (l *noticeLog) due(key string) {
+	for _, e := range l.entries {
+		e.unheld = e.unheld && e.notice.Key != key
+	}
+	for _, e := range l.unhold(key) {
+		l.append(e.notice, e.number) // there is room: one has just gone
+	}
 }
 
 func (l *noticeLog) hold(key string) {
 	for _, e := range l.entries {
-		if e.notice.Key == key && e.pending() && e.flights == 0 && !e.held {
-			e.held = true
+		if e.notice.Key != key || !e.pending() || e.held {
+			continue
+		}
+		if e.unheld = e.flights > 0; !e.unheld {
 			l.park(e)
 		}
 	}
 }
 
-// park has the journal keep that an entry is held.
+// park holds an entry, and has the journal keep that.
 func (l *noticeLog) park(e *entry) {
+	e.held = true
 	if l.journal == nil {
 		e.parked = true
 		return

@@ -1,7 +1,9 @@
 package sse
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -118,3 +120,54 @@ func TestUnless(t *testing.T) {
 	replay, _ := s.log.place("", h.cfg.Epoch, string(formatID(h.cfg.Epoch, 0)))
 	require.Equal(t, []uint64{4, 5}, rest(replay))
 }
+
+// TestHoldMeetsAFlight: a notice that was on its way when it was to be held stays what it
+// is, and stops no other stream.
+func TestHoldMeetsAFlight(t *testing.T) {
+	for _, arrives := range []bool{false, true} {
+		l := newLog(10)
+		l.push(Notice{Key: "a"})
+		l.push(Notice{Key: "b"})
+		l.answered = func(key string) (bool, bool) { return false, key == "a" }
+		c, _ := l.place("", "e", "")
+		require.Empty(t, l.rest(c), "nobody knows yet")
+		l.entries[0].flights++
+		l.hold("a")
+		require.Equal(t, []uint64{1, 2}, l.rest(c))
+		if arrives {
+			l.written(1, day0)
+		}
+		l.landed(1)
+		require.Equal(t, []uint64{1, 2}, l.rest(c))
+		l.due("a")
+		require.False(t, l.entries[0].unheld)
+		require.Len(t, l.entries, 2)
+		require.Equal(t, uint64(1), l.entries[0].number)
+	}
+}
+
+// TestAppendEndsAHold: whoever announces a key again, which the hub has kept, holds it no
+// more.
+func TestAppendEndsAHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, err := OpenHub(t.Context(), Config{Journal: yes{}})
+		require.NoError(t, err)
+		h.Append("s", Notice{Key: "a"})
+		h.Hold("s", "a")
+		synctest.Wait()
+		h.Append("s", Notice{Key: "a"})
+		synctest.Wait()
+		require.False(t, h.Pending("s", "")[0].Held)
+		require.NoError(t, h.Close(t.Context(), ByeShutdown))
+	})
+}
+
+// yes is a journal that has kept everything at once.
+type yes struct{ Journal }
+
+func (yes) Load(context.Context) ([]NoticeRow, []SessionMark, error)      { return nil, nil, nil }
+func (yes) Epoch() string                                                 { return "e" }
+func (yes) SetEpoch(string)                                               {}
+func (yes) Move(_ string, _ []uint64, _ uint64, _ NoticeRow, then func()) { go then() }
+func (yes) Held(_ string, _ uint64, then func())                          { go then() }
+func (yes) Mark(string, uint64, uint64)                                   {}

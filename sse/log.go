@@ -16,6 +16,8 @@ type entry struct {
 	// held entries are pending and not carried (see [Hub.Hold]). Parked ones are kept as
 	// such by the journal.
 	held, parked bool
+	// unheld says that it was on its way when it was to be held, and so stays as it is.
+	unheld bool
 	// flights counts delivering streams that have the entry on its way.
 	flights int
 }
@@ -58,7 +60,7 @@ func (r *rules) passage(e *entry) passage {
 	}
 	delivered, underway := r.answered(e.notice.Key)
 	switch {
-	case e.pending() && (delivered || underway):
+	case e.pending() && (delivered || underway && !e.unheld):
 		return wait
 	case delivered:
 		return pass
@@ -168,7 +170,7 @@ func (l *noticeLog) written(number uint64, now time.Time) {
 	}
 	l.clock++
 	e := l.entries[i]
-	e.stamp, e.writtenAt, e.held = l.clock, now, false
+	e.stamp, e.writtenAt, e.held, e.unheld = l.clock, now, false, false
 	if l.journal != nil {
 		l.journal.Written(l.session, number, now)
 	}

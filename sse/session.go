@@ -74,7 +74,8 @@ func (s *session) append(n Notice) (number uint64, streams []*stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if number, found := s.log.has(n.Key); found {
-		return number, nil
+		s.log.due(n.Key) // whoever announces it again holds it no more
+		return number, s.streams
 	}
 	number = s.log.append(n)
 	s.lagLocked(s.log.trim(s.wantedLocked)...)
@@ -123,6 +124,16 @@ func (s *session) expire(now time.Time) {
 	s.lagLocked(s.log.expire(now)...)
 }
 
+// step lets all streams go on.
+func (s *session) step() {
+	s.mu.Lock()
+	streams := s.streams
+	s.mu.Unlock()
+	for _, c := range streams {
+		c.step()
+	}
+}
+
 // lagLocked ends the streams that still wanted what was evicted, unless it was
 // the journal that held them up: those are told of the gap and go on. They have an
 // event on its way, or somebody about to take a step for them, so that no other
@@ -155,6 +166,7 @@ func (h *Hub) sweep() {
 	now := time.Now()
 	for _, s := range h.allSessions() {
 		s.expire(now)
+		s.step() // whoever lost its place waits for nobody
 		h.release(s)
 	}
 	h.mu.Lock()

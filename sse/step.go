@@ -112,8 +112,8 @@ func (c *stream) landed() bool {
 	switch was {
 	case flightNotice:
 		if !c.sub.Observe {
-			s.log.landed(c.cursor.after)
 			s.log.written(c.cursor.after, now)
+			s.log.landed(c.cursor.after)
 		}
 	case flightGap:
 		if !c.sub.Observe && c.gap == "" { // else the next one tells it all

@@ -170,10 +170,14 @@ func (h *Hub) close(c *stream) {
 		s.log.landed(c.cursor.after) // it did not arrive
 	}
 	s.streams = slices.DeleteFunc(slices.Clone(s.streams), func(o *stream) bool { return o == c })
+	others := s.streams
 	if c.timer != nil {
 		c.timer.Stop()
 	}
 	s.mu.Unlock()
+	for _, other := range others { // which may have waited for what this one had on its way
+		other.step()
+	}
 
 	c.callbacks.Wait()
 	c.guard.retire()

@@ -324,17 +324,19 @@ func (n *passingNet) members() ([]Member, error) {
 func TestLingeringDoesNotNameTheDying(t *testing.T) {
 	dying, staying := Member{PID: 1, start: 1, exiting: true}, Member{PID: 2, start: 2}
 	for _, c := range []struct {
-		name  string
-		looks [][]Member
-		stays bool
-		want  []Member
+		name     string
+		patience time.Duration
+		looks    [][]Member
+		stays    bool
+		want     []Member
 	}{
-		{"one that goes", [][]Member{{dying}, {dying}, {dying}}, false, nil},
-		{"one that goes, and one that stays", [][]Member{{dying, staying}}, true, []Member{staying}},
-		{"one that can't get out", [][]Member{{dying}}, true, []Member{dying}},
+		{"one that goes", 0, [][]Member{{dying}, {dying}, {dying}}, false, nil},
+		{"one that goes, and one that stays", 0, [][]Member{{dying, staying}}, true, []Member{staying}},
+		{"one that can't get out", 0, [][]Member{{dying}}, true, []Member{dying}},
+		{"one that has gone, and is not reaped", time.Millisecond, [][]Member{{staying}, {}, {}}, false, nil},
 	} {
 		tree := &Tree{net: &passingNet{looks: c.looks, stays: c.stays}}
-		left, err := tree.Lingering(0)
+		left, err := tree.Lingering(c.patience)
 		require.NoError(t, err)
 		require.Equal(t, c.want, left, c.name)
 	}

@@ -108,7 +108,7 @@ func (r *roll) learn(e *entries, members []Member, reaped bool) {
 	}
 	now := make(map[Member]uint64, len(members))
 	for _, member := range members {
-		member.group = 0
+		member.group, member.exiting = 0, false
 		row, ok := e.members[member]
 		if !ok {
 			row = r.enterLocked(uint64(member.PID), member.start)

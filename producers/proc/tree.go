@@ -208,7 +208,7 @@ func (t *Tree) lingering(patience time.Duration) (found []Member, err error) {
 		if left <= 0 {
 			staying := slices.DeleteFunc(slices.Clone(found), func(m Member) bool { return m.exiting })
 			switch {
-			case len(staying) > 0:
+			case len(now) > 0 && len(staying) > 0:
 				return staying, nil
 			case len(now) > 0 && -left < dyingPatience: // all of them are on their way out
 			case len(now) > 0 || again == moreLooks:

@@ -118,19 +118,43 @@ func (s *Service) dispatchBatch() (more bool) {
 	s.written(context.Background(), mark)
 	s.mu.Lock()
 	q.ready = max(q.ready, end)
-	for batch := q.take(); batch != nil; batch = q.next() {
+	batch := q.take()
+	for batch != nil {
 		s.mu.Unlock()
-		for i := range batch {
-			if !s.tell(&batch[i]) {
-				batch[i].rec = nil
-			}
-		}
+		s.tellAll(batch)
 		s.mu.Lock()
-		s.heardLocked(batch)
+		if batch = q.next(); batch != nil && s.cfg.Journal != nil {
+			go s.tellRest(batch) // who came for one batch is not kept for those of others
+			break
+		}
 	}
-	more = q.due()
+	more = batch == nil && q.due()
 	s.mu.Unlock()
 	return more
+}
+
+// tellRest tells what is ready until nothing is.
+func (s *Service) tellRest(batch []event) {
+	for batch != nil {
+		s.tellAll(batch)
+		s.mu.Lock()
+		batch = s.events.next()
+		s.mu.Unlock()
+	}
+	s.dispatch()
+}
+
+// tellAll tells a batch, and keeps which notices were heard.
+func (s *Service) tellAll(batch []event) {
+	for i := range batch {
+		if !s.tell(&batch[i]) {
+			batch[i].rec = nil
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heardLocked(batch)
+	clear(batch)
 }
 
 // tell reports whether the listeners were told: the end of the service is silent, and so
