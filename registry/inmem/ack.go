@@ -66,13 +66,18 @@ func (h *handout) addLocked(next cursors) {
 	}
 }
 
+// stop ends the clock of the hold.
+func (h *handout) stop() {
+	if h.hold != nil {
+		h.hold.Stop()
+	}
+}
+
 // renewLocked begins the hold anew.
 func (s *Service) renewLocked(r *record, h *handout) {
 	h.turn++
 	h.fresh = true
-	if h.hold != nil {
-		h.hold.Stop()
-	}
+	h.stop()
 	mine := h.turn
 	h.hold = time.AfterFunc(registry.AckHold, func() {
 		s.mu.Lock()
@@ -114,9 +119,7 @@ func (s *Service) dropHandoutLocked(r *record) {
 		return
 	}
 	r.handout = nil
-	if h.hold != nil {
-		h.hold.Stop()
-	}
+	h.stop()
 	if h.claim {
 		s.dropClaimLocked(r)
 	}

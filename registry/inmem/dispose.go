@@ -238,7 +238,9 @@ func (s *Service) shutdown(quiet <-chan struct{}) {
 	s.sweeps.Wait()
 	s.lockWritten()
 	for _, r := range s.records {
-		s.dropHandoutLocked(r)
+		if h := r.handout; h != nil {
+			h.stop() // an ack may still come: who asks for certainty gets it to the last moment
+		}
 	}
 	close(s.closed) // under the lock: a late start sees it, or was seen
 	s.mu.Unlock()

@@ -17,6 +17,7 @@ func keptCases() []durableCase {
 		{name: "an abandoned read moves nothing", run: keptAbandoned},
 		{name: "an ack, in part and in whole", run: keptAck},
 		{name: "an ack whose answer was lost can be repeated", run: keptAckAgain},
+		{name: "an ack that comes behind the end of the service", run: keptAckLate},
 		{name: "what was handed out and not acked is unread", run: keptUnacked},
 		{name: "a reported end, however it was reported", run: keptReported},
 		{name: "a final output", run: keptFinal},
@@ -334,4 +335,13 @@ func keptHandleLong(w *durableWorld) {
 		w.is.Equal("abc", w.look(work, 0, registry.LookOptions{}).Text)
 		w.is.NotEmpty(w.journal.Stored().Tasks[0].Handle)
 	}
+}
+
+func keptAckLate(w *durableWorld) {
+	work, r := w.unacked()
+	w.is.NoError(w.Close(w.ctx))
+	w.is.NoError(w.Ack(w.ctx, alice(), work.ID, r.NextOffset))
+	w = w.die(0)
+	w.is.True(w.get(work).Reported)
+	w.notices(work, 0)
 }
