@@ -40,6 +40,8 @@ func (s *Service) applyLocked(l *launch) {
 // settleLocked records the first terminal outcome: commit, release the waiters,
 // then observers, and last the notice.
 func (s *Service) settleLocked(r *record, o registry.Outcome, at time.Time) {
+	// Who ended before its start was published did not end before it began.
+	at = max(momentOf(at), r.snap.startedAt).time()
 	next, first := r.snapshotLocked().Settled(o, at)
 	if !first {
 		return

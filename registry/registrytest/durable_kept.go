@@ -68,8 +68,11 @@ func keptEarlyEnd(w *durableWorld) {
 	work := w.start(alice(), Script{Start: func(_ context.Context, work *Work) error {
 		work.Output.Append("abc")
 		work.Complete("at once")
+		time.Sleep(time.Second) // its start is published behind its end
 		return nil
 	}})
+	s := w.get(work)
+	w.is.False(s.FinishedAt.Before(s.StartedAt))
 	w = w.told(work)
 	w.is.Equal("abc", w.take(work).Text)
 }
