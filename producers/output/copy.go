@@ -18,7 +18,11 @@ func (p *pump) copyMove(pipe int, limit int64) (int64, error) {
 	}
 	rest := piece[:n]
 	for len(rest) > 0 {
-		n, err := unix.Pwrite(int(p.file.Fd()), rest[:p.room(int64(len(rest)))], p.next())
+		size, err := p.room(int64(len(rest)))
+		n := 0
+		if err == nil {
+			n, err = unix.Pwrite(int(p.file.Fd()), rest[:size], p.next())
+		}
 		switch {
 		case err == nil:
 			p.moved(pipe, int64(n))

@@ -96,8 +96,8 @@ func (p *pump) relax() {
 // giveBack returns the blocks of the file that hold nothing kept.
 func (p *pump) giveBack() bool {
 	l := p.log
-	if l.store.keeps.Load() {
-		return false
+	if l.store.keeps.Load() || l.lent.Load() > 0 {
+		return false // the file system may clear what was lent
 	}
 	first, end, _ := l.bounds()
 	for at, length := range l.place.pieces(end, first+l.place.ring-end) {

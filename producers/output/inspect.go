@@ -55,13 +55,7 @@ func (p *pump) anew(file *os.File) {
 	first, end, written := l.bounds()
 	l.keep.Lock()
 	if file != p.file {
-		l.mu.Lock()
-		old := l.file
-		l.file = file
-		l.mu.Unlock()
-		_ = old.Close()
-		p.file = file
-		l.place.file++
+		p.changeLocked(file)
 	}
 	l.place.base, l.place.ring, l.place.size = written, l.store.ring(), 0
 	l.first.Store(written)

@@ -50,6 +50,9 @@ func victim(dir string) {
 			panic(err)
 		}
 		next = page.NextOffset
+		log.keep.RLock()
+		log.lend(log.file, log.place.at(next)) // so that it moves to a new file
+		log.keep.RUnlock()
 		_, _ = fmt.Fprintln(os.Stdout, next)
 	}
 }

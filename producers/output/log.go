@@ -38,6 +38,8 @@ type Log struct {
 	// All only rise, and gone never passes written if it is loaded before it. Only
 	// the pump changes them.
 	written, gone, first atomic.Int64
+	// lent is up to where sockets may refer to the file, see lend.
+	lent atomic.Int64
 
 	// keep is held for reading while bytes are read, and for writing while any of
 	// them become unreadable: what a reader found kept stays in its place until it

@@ -19,7 +19,8 @@ type moved struct {
 	Sealed bool  `json:"sealed,omitempty"`
 	Shown  bool  `json:"shown,omitempty"`
 	// File is place's.
-	File int `json:"moves,omitempty"`
+	File int   `json:"moves,omitempty"`
+	Lent int64 `json:"lent,omitempty"`
 }
 
 // HandOver gives what [Store.Adopt] needs to go on with a log that has not ended, in
@@ -45,6 +46,7 @@ func (l *Log) HandOver() (json.RawMessage, error) {
 			Ring: c.ring, Written: c.written, Gone: c.gone, First: c.first, Base: c.base, Size: &c.size,
 		},
 		FD: fd, Slot: l.slot, Bent: l.bent, Sealed: l.sealed, Shown: l.shown, File: l.place.file,
+		Lent: l.lent.Load(),
 	})
 }
 
@@ -74,6 +76,7 @@ func (s *Store) Adopt(data json.RawMessage) (*Log, error) {
 	h := &m.Handle
 	l.restore(counters{written: h.Written, gone: h.Gone, first: h.First, base: h.Base, ring: h.Ring, size: *h.Size})
 	l.place.file, l.shown = m.File, m.Shown
+	l.lent.Store(m.Lent)
 	l.file = os.NewFile(uintptr(m.FD), m.Handle.File)
 	if _, err := Inherit(l.file, false); err != nil {
 		return nil, fmt.Errorf("adopt the log %q: %w", m.Handle.File, err)

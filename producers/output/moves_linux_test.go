@@ -41,6 +41,8 @@ func TestAnAdoptedLogGoesOn(t *testing.T) {
 		require.NoError(t, err)
 		feed(t, log, numbered(before))
 		handle := handleOf(t, log)
+		log.lend(log.file, log.place.size)
+		lent := log.lent.Load()
 		state, err := log.HandOver()
 		require.NoError(t, err)
 		// As exec would leave it: the number is open, and no file of this program's.
@@ -55,6 +57,7 @@ func TestAnAdoptedLogGoesOn(t *testing.T) {
 		require.NoError(t, err)
 		again, err := next.Adopt(state)
 		require.NoError(t, err)
+		require.Equal(t, lent, again.lent.Load())
 		_, err = next.Sweep()
 		require.NoError(t, err)
 		require.Equal(t, min(int64(before*10), 1000) > 0, next.Total() > 0)

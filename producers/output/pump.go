@@ -150,12 +150,16 @@ func (p *pump) take(pipe int) (int64, error) {
 			return p.copyMove(pipe, 1)
 		}
 	}
-	return p.move(pipe, p.room(limit))
+	limit, err := p.room(limit)
+	if err != nil {
+		return 0, err
+	}
+	return p.move(pipe, limit)
 }
 
 // room says how many of the wanted bytes can be written in one piece, at least one.
-// A log at its bound drops as many first.
-func (p *pump) room(want int64) int64 {
+// A log at its bound drops as many first. An error is that of a new file.
+func (p *pump) room(want int64) (int64, error) {
 	if p.free() <= 0 {
 		p.relax()
 	}
@@ -167,7 +171,8 @@ func (p *pump) room(want int64) int64 {
 	}
 	_, end, _ := p.log.bounds()
 	place := &p.log.place
-	return max(1, min(want, p.free(), place.ring-place.at(end)))
+	size := max(1, min(want, p.free(), place.ring-place.at(end)))
+	return size, p.refile()
 }
 
 // refused handles a write that failed: a full disk gets room from this log's own

@@ -1,17 +1,21 @@
 package output
 
 import (
+	"errors"
 	"io"
 	"os"
+	"sync"
 )
 
 // Reader gives a log's raw bytes by offset. It is safe for concurrent use; the
 // caller closes it.
 type Reader struct {
-	log  *Log
-	file *os.File
-	// which file of the log it is.
-	which int
+	log *Log
+	mu  sync.Mutex
+	// file is the log's which-th; those before it may still be sent from.
+	file   *os.File
+	which  int
+	former []*os.File
 }
 
 // Open opens the raw bytes for reading.
@@ -57,14 +61,15 @@ func (r *Reader) ReadAt(p []byte, offset int64) (int, error) {
 	if offset >= end {
 		return 0, io.EOF
 	}
-	if r.which != r.log.place.file {
-		return 0, ErrDamaged
+	file, err := r.currentLocked()
+	if err != nil {
+		return 0, err
 	}
 	short := int64(len(p)) > end-offset
 	if short {
 		p = p[:end-offset]
 	}
-	n, err := r.log.place.readAt(r.file, p, offset)
+	n, err := r.log.place.readAt(file, p, offset)
 	switch {
 	case err != nil && n < len(p):
 		return n, damaged(err)
@@ -84,11 +89,40 @@ func (r *Reader) File() *os.File {
 	}
 	r.log.keep.RLock()
 	defer r.log.keep.RUnlock()
-	if _, end, _ := r.log.bounds(); !r.log.place.straight(end) || r.which != r.log.place.file {
+	if _, end, _ := r.log.bounds(); !r.log.place.straight(end) {
 		return nil
 	}
-	return r.file
+	file, err := r.currentLocked()
+	if err != nil {
+		return nil // reading will tell
+	}
+	return file
+}
+
+// currentLocked gives the file in which the log is now: another one may have taken
+// the place of that which was opened. The caller holds keep.
+func (r *Reader) currentLocked() (*os.File, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.which == r.log.place.file {
+		return r.file, nil
+	}
+	file, err := r.log.reopen()
+	if err != nil {
+		return nil, err
+	}
+	r.former = append(r.former, r.file)
+	r.file, r.which = file, r.log.place.file
+	return file, nil
 }
 
 // Close releases the file.
-func (r *Reader) Close() error { return r.file.Close() }
+func (r *Reader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.file.Close()
+	for _, file := range r.former {
+		err = errors.Join(err, file.Close())
+	}
+	return err
+}

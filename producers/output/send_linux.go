@@ -3,6 +3,7 @@ package output
 import (
 	"errors"
 	"io"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -12,43 +13,48 @@ import (
 // many; it blocks until the socket takes some, or its write deadline is over. The
 // errors are those of [Reader.ReadAt], io.EOF too, or the socket's.
 //
-// The system moves the bytes of a log that has ended by reference. While it grows
-// they are copied: the room of those that are dropped is written again, and a
-// socket that holds references would send what is new there.
+// The system moves the bytes by reference, of a log that grows as long as they can be
+// lent, see lend; else they are copied.
 func (r *Reader) SendTo(socket syscall.RawConn, offset, limit int64) (int64, error) {
-	if !r.log.hasEnded() {
-		return r.copyTo(socket, offset, limit)
-	}
-	at, length, err := r.stretch(offset, limit)
+	file, at, length, err := r.stretch(offset, limit)
 	if err != nil {
 		return 0, err
 	}
-	// Without the lock: a socket may take nothing for long, and of a log that has ended
-	// no byte moves any more.
-	return r.sendFile(socket, at, length)
+	if file == nil {
+		return r.copyTo(socket, offset, limit)
+	}
+	// Without the lock: a socket may take nothing for long, and what lies there stays.
+	return sendFile(socket, file, at, length)
 }
 
-// stretch gives where bytes from offset on lie in the file, at most limit.
-func (r *Reader) stretch(offset, limit int64) (at, length int64, err error) {
+// stretch gives where bytes from offset on lie, at most limit; no file if others may
+// take their place.
+func (r *Reader) stretch(offset, limit int64) (file *os.File, at, length int64, err error) {
+	ended := r.log.hasEnded()
 	r.log.keep.RLock()
 	defer r.log.keep.RUnlock()
 	first, end, _ := r.log.bounds()
 	switch {
 	case offset < first:
-		return 0, 0, ErrDropped
+		return nil, 0, 0, ErrDropped
 	case offset >= end:
-		return 0, 0, io.EOF
-	case r.which != r.log.place.file:
-		return 0, 0, ErrDamaged
+		return nil, 0, 0, io.EOF
+	}
+	if file, err = r.currentLocked(); err != nil {
+		return nil, 0, 0, err
 	}
 	at = r.log.place.at(offset)
-	return at, min(limit, end-offset, r.log.place.ring-at), nil
+	length = min(limit, end-offset, r.log.place.ring-at)
+	if !ended && !r.log.lend(file, at+length) {
+		return nil, 0, 0, nil
+	}
+	return file, at, length, nil
 }
 
-func (r *Reader) sendFile(socket syscall.RawConn, at, length int64) (sent int64, err error) {
+func sendFile(socket syscall.RawConn, file *os.File, at, length int64) (sent int64, err error) {
 	waitErr := socket.Write(func(fd uintptr) bool {
 		var n int
-		n, err = unix.Sendfile(int(fd), int(r.file.Fd()), &at, int(min(length, 1<<30)))
+		n, err = unix.Sendfile(int(fd), int(file.Fd()), &at, int(min(length, 1<<30)))
 		sent = int64(max(n, 0))
 		return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
 	})
