@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -213,8 +214,13 @@ func TestMCPBridgeWithPrivateDaemon(t *testing.T) {
 	s = r.speak()
 	s.hello()
 	require.NotEmpty(t, left())
+	up, clean := filepath.Join(r.home, "up"), filepath.Join(r.home, "clean")
+	s.call(1, "bash", fmt.Sprintf(`{"command":"trap 'sleep 0.3; echo >%s; exit' TERM; echo >%s; while :; do sleep 0.01; done","description":"x","run_in_background":true}`, clean, up))
+	require.Equal(t, "started background task bash-1", s.answer(1))
+	r.eventually("the task is up", func() bool { _, err := os.Stat(up); return err == nil })
 	require.NoError(t, s.cmd.Process.Kill())
 	r.eventually("all is gone", func() bool { return len(left()) == 0 })
+	require.FileExists(t, clean, "its tasks had their grace")
 }
 
 func TestMCPLines(t *testing.T) {

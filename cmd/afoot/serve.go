@@ -82,29 +82,16 @@ func (a *app) serve(ctx context.Context, link bool, scratch string) (err error) 
 	cfg := a.cfg
 	level := new(slog.LevelVar)
 	log := newLogger(cfg, a.stderr, level)
-	ending := endingSignals()
 	if err := cfg.checkServe(); err != nil {
 		return exitError{code: exitUsage, err: err}
 	}
 	from := a.from
+	signals, reloads, bySignal := takeSignals(from)
 	at, err := openState(cfg, scratch, from)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, at.close()) }()
-
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, ending...)
-	defer signal.Stop(signals)
-	reloads := make(chan os.Signal, 1)
-	bySignal := !signal.Ignored(syscall.SIGUSR2)
-	if from != nil {
-		bySignal = from.BySignal // it is ignored between two images
-	}
-	if bySignal {
-		signal.Notify(reloads, syscall.SIGUSR2)
-		defer signal.Stop(reloads)
-	}
 
 	if from == nil {
 		if err := endPredecessor(ctx, at.dir, log); err != nil {
@@ -129,13 +116,30 @@ func (a *app) serve(ctx context.Context, link bool, scratch string) (err error) 
 	}
 	defer func() { err = errors.Join(err, profiles.close()) }()
 	d := newDaemon(cfg, log, h, listener)
-	d.program, d.signals, d.reloads, d.bySignal = programPath(from), signals, reloads, bySignal
+	d.program, d.signals, d.reloads, d.bySignal, d.bound = programPath(from), signals, reloads, bySignal, scratch != ""
 	return d.run(ctx, func() error {
 		if from != nil {
 			return nil
 		}
 		return a.welcome(d, link)
 	})
+}
+
+// takeSignals takes the signals that end the daemon and the one that has it reload, and does
+// so up to the exit of the process: none that comes late or again breaks off an orderly end,
+// nor does a log line into a pipe that nobody reads.
+func takeSignals(from *luggage) (signals, reloads chan os.Signal, bySignal bool) {
+	signals, reloads = make(chan os.Signal, 4), make(chan os.Signal, 1)
+	signal.Notify(signals, endingSignals()...)
+	bySignal = !signal.Ignored(syscall.SIGUSR2)
+	if from != nil {
+		bySignal = from.BySignal // it is ignored between two images
+	}
+	if bySignal {
+		signal.Notify(reloads, syscall.SIGUSR2)
+	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not ignored: tasks would inherit that
+	return signals, reloads, bySignal
 }
 
 // endingSignals are those that end the daemon: not SIGINT and SIGHUP where it was
@@ -165,6 +169,9 @@ type daemon struct {
 	// program is where the binary lies, whatever lies there by now.
 	program string
 	signals chan os.Signal
+	// bound says that it ends with the process that started it. The kernel tells that by a
+	// signal for each thread of that one, so none of them means to hurry.
+	bound bool
 	// reloads has SIGUSR2, if bySignal says that it is listened to.
 	reloads  chan os.Signal
 	bySignal bool
@@ -286,12 +293,16 @@ func (d *daemon) shutdown(ctx context.Context) error {
 	// way, then for the tasks. Only what breaks that promise is left behind here.
 	ctx, cancel := context.WithTimeout(ctx, 2*d.cfg().teardown()+shutdownSlack)
 	defer cancel()
+	again := d.signals
+	if d.bound {
+		again = nil
+	}
 	done := make(chan struct{})
 	hurried := make(chan struct{})
 	go func() {
 		defer close(hurried)
 		select {
-		case sig := <-d.signals:
+		case sig := <-again:
 			d.log.Info("shutting down at once", keySignal, sig.String())
 			d.house.hurry()
 		case <-done:

@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"io/fs"
 	"math/big"
 	"os"
@@ -186,6 +188,72 @@ func TestK9OneGraceForEverything(t *testing.T) {
 	require.NoError(t, r.ended(r.soon()))
 	require.Less(t, time.Since(begun), 5800*time.Millisecond, "two graces would take 6 s")
 	require.Empty(t, printed(t, "bash", "-c", `cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" "\n" | grep -x "0[.]33[13]" || true`), "somebody is left")
+}
+
+// Whatever comes while the daemon ends, and however often, it ends in order.
+func TestNoSignalBreaksOffTheEnd(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		tmp := t.TempDir()
+		r := newRig(t, "AFOOT_STATE_DIR=memory:", "TMPDIR="+tmp)
+		r.serve()
+		for range time.Tick(50 * time.Microsecond) {
+			_ = r.daemon.Process.Signal(syscall.SIGUSR2)
+			if r.daemon.Process.Signal(syscall.SIGTERM) != nil {
+				break // it has ended
+			}
+		}
+		require.NoError(t, r.ended(r.soon()), r.out.String())
+		left, err := os.ReadDir(tmp)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+}
+
+func TestEndWithNobodyToReadTheLog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "AFOOT_LOG_LEVEL=info")
+	cmd := r.command("serve")
+	logged, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	r.eventually("the daemon listens", func() bool {
+		_, err := readListenInfo(r.state)
+		return err == nil
+	})
+	require.NoError(t, logged.Close())
+	_, _, code := r.afoot("run", "--", "kill -PIPE $$")
+	require.Equal(t, 141, code, "for tasks the signal is what it was")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
+	require.NoFileExists(t, filepath.Join(r.state, remainsName))
+}
+
+// A daemon that is killed while it removes its directory leaves the rest to the watchdog.
+func TestKilledWhileItClears(t *testing.T) {
+	t.Parallel()
+	tmp := t.TempDir()
+	r := newRig(t, "AFOOT_STATE_DIR=memory:", "TMPDIR="+tmp)
+	r.serve()
+	dirs, err := filepath.Glob(filepath.Join(tmp, scratchPrefix+"*"))
+	require.NoError(t, err)
+	require.Len(t, dirs, 1)
+	const many = 5000
+	for i := range many {
+		require.NoError(t, os.WriteFile(filepath.Join(dirs[0], fmt.Sprint("x", i)), nil, 0o600))
+	}
+	require.NoError(t, r.daemon.Process.Signal(syscall.SIGTERM))
+	r.eventually("it clears", func() bool {
+		left, _ := os.ReadDir(dirs[0])
+		return len(left) < many
+	})
+	_ = r.daemon.Process.Kill()
+	_ = r.ended(r.soon()) // it may have been quicker
+	r.eventually("all is gone", func() bool {
+		_, err := os.Stat(dirs[0])
+		return errors.Is(err, os.ErrNotExist)
+	})
 }
 
 func TestCrashLeavesNothingInTheWay(t *testing.T) {

@@ -40,7 +40,17 @@ const scratchPrefix = "afoot-"
 
 // goingState is a directory that goes with the daemon.
 func goingState(dir string) *state {
-	return &state{dir: dir, close: func() error { return os.RemoveAll(dir) }}
+	s := &state{dir: dir}
+	s.close = s.clear
+	return s
+}
+
+// clear removes the directory if it goes with the daemon.
+func (s *state) clear() error {
+	if s.lock != nil {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
 }
 
 // scratchState makes a directory that goes with the daemon, in memory if the system has

@@ -327,6 +327,7 @@ func (h *house) close() error {
 	h.will.close()
 	if h.guard != nil {
 		inOrder := h.stopped.Load()
+		errs = append(errs, h.state.clear()) // as long as the watchdog ends it if this is broken off
 		h.guard.close(inOrder)
 		if inOrder {
 			errs = append(errs, forgetWill(h.state.dir))
