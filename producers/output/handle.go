@@ -69,6 +69,7 @@ func (s *Store) Reopen(data json.RawMessage) (*Log, error) {
 	}
 	l, err := s.reopen(&h)
 	if err != nil {
+		s.note(h.File) // it may be read after another start
 		return nil, fmt.Errorf("reopen the log %q: %w", h.File, err)
 	}
 	return l, nil

@@ -209,3 +209,26 @@ func TestSweepRemovesWhatNobodyWasToldOf(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "only what is strange is left: %v", entries)
 }
+
+// What could not be reopened this time may be the next.
+func TestSweepLeavesWhatCouldNotBeReopened(t *testing.T) {
+	dir := t.TempDir()
+	first, err := NewStore(Config{Dir: dir, MaxBytes: 1000})
+	require.NoError(t, err)
+	log := newLog(t, first)
+	feed(t, log, numbered(300))
+	log.End()
+	handle, want := handleOf(t, log), text(t, log, 1000)
+	slots := filepath.Join(dir, first.era.prefix+slotsSuffix)
+	require.NoError(t, first.Close())
+
+	second := later(t, first)
+	require.NoError(t, os.Rename(slots, slots+"-"))
+	require.NoError(t, os.Symlink("nowhere", slots)) // as good as any fault
+	_, err = second.Reopen(handle)
+	require.Error(t, err)
+	require.NoError(t, os.Rename(slots+"-", slots))
+	_, err = second.Sweep()
+	require.NoError(t, err)
+	require.Equal(t, want, text(t, reopen(t, later(t, second), handle), 1000))
+}

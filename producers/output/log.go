@@ -118,6 +118,7 @@ func (l *Log) lossLocked() string {
 func (l *Log) End() {
 	l.mu.Lock()
 	got := spare{file: l.file, seq: l.seq, slot: l.slot, use: l.use, named: l.named}
+	doomed := l.removed && !l.ended
 	l.file, l.ended = nil, true
 	l.releaseAllLocked()
 	unused := got.file != nil && l.written.Load() == 0 && !l.shown && l.era == l.store.era
@@ -131,20 +132,34 @@ func (l *Log) End() {
 	case got.file != nil:
 		_ = got.file.Close()
 	}
+	if doomed {
+		_ = l.delete(true) // what stays is swept at the next start
+	}
 }
 
-// Remove deletes the stored bytes. The log must have ended; readers that are open
-// keep what they hold.
+// Remove deletes the stored bytes, of a log that has not ended as soon as it has.
+// Readers that are open keep what they hold.
 func (l *Log) Remove() error {
 	l.mu.Lock()
-	seq, shown := l.seq, l.shown
-	again := l.removed
+	again, ended := l.removed, l.ended
 	l.removed = true
+	l.mu.Unlock()
+	if !ended {
+		return nil
+	}
+	return l.delete(!again)
+}
+
+// delete removes the files of a log that has ended; first says that this was not tried
+// before.
+func (l *Log) delete(first bool) error {
+	l.mu.Lock()
+	seq, shown := l.seq, l.shown
 	l.mu.Unlock()
 	if seq == 0 {
 		return nil
 	}
-	if !again {
+	if first {
 		l.keep.RLock() // see check
 		written, gone := l.Size()
 		l.keep.RUnlock()
@@ -154,7 +169,7 @@ func (l *Log) Remove() error {
 	if shown {
 		err = errors.Join(err, l.store.remove(l.era.name(seq, asideSuffix)))
 	}
-	if !again && err == nil {
+	if first && err == nil {
 		l.era.slots.giveBack(l.slot)
 	}
 	return err

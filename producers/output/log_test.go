@@ -151,3 +151,20 @@ func TestAsideIsKeptAndRemoved(t *testing.T) {
 		require.NoFileExists(t, filepath.Join(store.dir.Name(), store.name(log.seq, suffix)))
 	}
 }
+
+// A log that is removed before it has ended goes with its end, and is not made again.
+func TestRemovedBeforeItsEnd(t *testing.T) {
+	store := newStore(t, 1000)
+	log := newLog(t, store)
+	feed(t, log, numbered(300))
+	require.NoError(t, log.Remove())
+	feed(t, log, numbered(300))
+	require.Positive(t, store.Total())
+	log.End()
+	require.Zero(t, store.Total())
+	require.NoFileExists(t, path(log))
+	log.End()
+	require.NoError(t, log.Remove())
+	require.Zero(t, store.Total())
+	require.True(t, store.era.slots.idle())
+}
