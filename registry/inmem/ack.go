@@ -30,6 +30,11 @@ type handout struct {
 // an ack may come before the server knows that its answer was written.
 func (s *Service) handOut(r *record, read registry.Read, next cursors, claimed bool) *registry.Delivery {
 	s.mu.Lock()
+	if r.removed {
+		s.mu.Unlock()
+		over := func() { _ = s.endTurn(r, func() {}) }
+		return registry.NewDelivery(read, func() error { over(); return nil }, over)
+	}
 	h := r.handout
 	if h == nil {
 		h = &handout{next: next}

@@ -38,6 +38,12 @@ func (s *Service) goneOr(ctx context.Context, err error, caller registry.Caller,
 	return s.refused(ctx, err)
 }
 
+func (s *Service) wasRemoved(r *record) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.removed
+}
+
 // quoted keeps the echo of an id that is none short.
 func quoted(id registry.ID) string {
 	const most = 64

@@ -57,23 +57,21 @@ func (s *Service) outOfTurn(ctx context.Context, r *record, w *waiter, p portion
 		}
 		s.letGoLocked(r)
 	}
-	v, at := r.viewLocked(), r.startLocked()
+	v := r.viewLocked()
+	p.at = r.startLocked()
 	s.mu.Unlock()
 	s.dispatch()
 	s.written(ctx, v.mark)
-	z := v.sizes()
-	read := registry.Read{Snapshot: v.sized(z), Offset: at[p.which], NextOffset: at[p.which], Dropped: z.dropped[p.which]}
-	if p.both {
-		read.Stderr = &registry.Piece{Offset: at[stderr], NextOffset: at[stderr], Dropped: z.dropped[stderr]}
-	}
-	return registry.NewDelivery(read, nil, nil), nil
+	return registry.NewDelivery(v.bare(p), nil, nil), nil
 }
 
-// deliver makes the answer of a read that has its turn.
+// deliver makes the answer of a read that has its turn. A wait that was promised the end
+// has it also when the record was removed meanwhile: then nothing is to be committed.
 func (s *Service) deliver(ctx context.Context, caller registry.Caller, r *record, w *waiter, p portion, opts registry.ReadOptions) (*registry.Delivery, error) {
 	s.mu.Lock()
 	claimed := r.dismissLocked(w)
-	if r.removed {
+	promised := claimed && opts.Wait > 0
+	if r.removed && !promised {
 		_, err := s.findLocked(caller, r.snap.ID)
 		r.passLocked()
 		s.mu.Unlock()
@@ -87,6 +85,9 @@ func (s *Service) deliver(ctx context.Context, caller registry.Caller, r *record
 	s.mu.Unlock()
 
 	read, _, err := v.read(p)
+	if err != nil && promised && s.wasRemoved(r) {
+		read, err = v.bare(p), nil
+	}
 	if err != nil {
 		s.giveUp(r, claimed)
 		return nil, s.goneOr(ctx, err, caller, r)

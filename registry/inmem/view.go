@@ -166,6 +166,18 @@ func (v view) read(p portion) (registry.Read, cursors, error) {
 	return read, z.written, nil
 }
 
+// bare is a read that shows nothing of the output.
+func (v view) bare(p portion) registry.Read {
+	z := v.sizes()
+	read := registry.Read{
+		Snapshot: v.sized(z), Offset: p.at[p.which], NextOffset: p.at[p.which], Dropped: z.dropped[p.which],
+	}
+	if p.both {
+		read.Stderr = &registry.Piece{Offset: p.at[stderr], NextOffset: p.at[stderr], Dropped: z.dropped[stderr]}
+	}
+	return read
+}
+
 func (v view) piece(z *sizes, which int, p portion) (registry.Piece, error) {
 	from := p.at[which]
 	at := from

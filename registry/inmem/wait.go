@@ -105,7 +105,7 @@ type queue struct{ waiting []chan struct{} }
 // got is false when the bound came first.
 func (s *Service) takeTurn(ctx context.Context, r *record, bound time.Time) (got bool, err error) {
 	s.mu.Lock()
-	if !r.answering {
+	if !r.answering || r.removed { // nobody would let it go
 		r.answering = true
 		s.mu.Unlock()
 		return true, nil

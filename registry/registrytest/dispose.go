@@ -169,21 +169,24 @@ func disposeOthers(w *world) {
 func disposeReleasesWaits(w *world) {
 	agent := w.open(alice(), 0)
 	work := w.start(agent, Script{})
-	wait := w.reading(work, registry.ReadOptions{Wait: time.Hour})
+	waits := []*call[*registry.Delivery]{
+		w.reading(work, registry.ReadOptions{Wait: time.Hour}), w.reading(work, registry.ReadOptions{Wait: time.Hour}),
+		w.reading(work, registry.ReadOptions{Wait: time.Hour, Explicit: true}),
+	}
 	look := w.looking(work, 0, time.Hour)
 	d := w.disposing(alice(), agent.Agent)
 	work.Settle(registry.Outcome{Status: registry.StatusKilled})
 	_, err := d.result()
 	w.is.NoError(err, "a reader holds no disposal up")
 	w.settled()
-	w.is.True(wait.returned())
-	w.is.True(look.returned())
-	if answer, err := wait.result(); err == nil {
+	for _, wait := range waits {
+		w.is.True(wait.returned())
+		answer, err := wait.result()
+		w.is.NoError(err, "its end was promised to it")
 		w.is.Equal(registry.StatusKilled, answer.Snapshot.Status)
-		answer.Abandon()
-	} else {
-		w.refused(err, registry.CodeGone)
+		w.is.NoError(answer.Confirm())
 	}
+	w.is.True(look.returned())
 	if _, err := look.result(); err != nil {
 		w.refused(err, registry.CodeGone)
 	}
