@@ -270,7 +270,7 @@ func (d *doctor) left(ctx context.Context) {
 	path := filepath.Join(d.dir, remainsName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		d.say(check, findingOK, "the last daemon ended as it should")
+		d.say(check, findingOK, "none is left")
 		return
 	}
 	var will lastWill
