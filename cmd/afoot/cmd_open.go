@@ -15,14 +15,18 @@ func (a *app) openCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "open",
 		Short: "Print a link that signs a browser in",
-		Long:  "Prints a link to the daemon's page that signs in for the session. It works once, for a minute.",
-		Args:  cobra.NoArgs,
+		Long: `Prints a link to the daemon's page that signs in for the session. It works once, for a
+minute. The daemon has to listen on an address of TCP: no browser opens a socket.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := a.connect()
 			if err != nil {
 				return err
 			}
 			defer func() { _ = r.close() }()
+			if r.socket != "" {
+				return fmt.Errorf("no browser opens the socket %s, and a link needs a daemon with %s_ADDR=host:port; `curl --unix-socket %s %s/…` calls this one", r.socket, envPrefix, shellQuote(r.socket), r.url)
+			}
 			code, err := decode[client.AuthCode](r.MakeCode(cmd.Context()))
 			if err != nil {
 				return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -29,6 +30,10 @@ type patience struct {
 // RoundTrip passes the request on and keeps count.
 func (p *patience) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := p.base.RoundTrip(req)
+	if err == nil && wantsTLS(res) {
+		err = errors.Join(errWantsTLS, res.Body.Close())
+		res = nil
+	}
 	if req.Context().Err() != nil {
 		return res, err
 	}
@@ -37,6 +42,8 @@ func (p *patience) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case err == nil:
 		p.since = time.Time{}
+	case p.end != nil && wrongScheme(err) != "":
+		p.end(err)
 	case p.since.IsZero():
 		p.since = time.Now()
 		if p.tell != nil {
@@ -71,10 +78,33 @@ func unreachable(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
+// errWantsTLS is a server that was called without TLS and wants it.
+var errWantsTLS = errors.New("it speaks TLS")
+
+// wantsTLS knows the answer of Go's server to a plain request, which is of HTTP/1.0.
+func wantsTLS(res *http.Response) bool {
+	return res.StatusCode == http.StatusBadRequest && res.Proto == "HTTP/1.0" && res.TLS == nil
+}
+
+// wrongScheme gives the scheme that an address should have had; "" if it was no such error.
+func wrongScheme(err error) string {
+	record, broken := errors.AsType[tls.RecordHeaderError](err)
+	switch {
+	case errors.Is(err, errWantsTLS):
+		return "https://"
+	case errors.Is(err, http.ErrSchemeMismatch), broken && string(record.RecordHeader[:]) == "HTTP/":
+		return "http://"
+	}
+	return ""
+}
+
 // noDaemon words a failed dial.
 func noDaemon(err error) error {
+	if scheme := wrongScheme(err); scheme != "" {
+		return usageErrorf("a server is there, but not by this scheme: name the daemon by %s… in --addr", scheme)
+	}
 	if !unreachable(err) {
 		return err
 	}
-	return exitError{code: exitNoDaemon, err: fmt.Errorf("no daemon answers: %w", err)}
+	return exitError{code: exitNoDaemon, err: fmt.Errorf("no daemon answers: %w; `afoot serve` starts one", err)}
 }

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -29,6 +30,8 @@ type remote struct {
 	*client.Client
 	// url is where a browser finds the daemon.
 	url string
+	// socket is the path of the socket that it listens on; "" for an address of TCP.
+	socket string
 	// near says that the daemon runs on this machine and sees the same files.
 	near     bool
 	patience *patience
@@ -56,14 +59,35 @@ func (a *app) connect() (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.cfg.Token != "" {
-		return a.dial(transport, info.URL, true, fixedToken(a.cfg.Token), nil)
+	source, done := fixedToken(a.cfg.Token), func() error { return nil }
+	if a.cfg.Token == "" {
+		authority, err := openKeys(auth.Config{SecretFile: info.SecretFile, Issuer: info.Issuer, Audience: info.Audience})
+		if err != nil {
+			return nil, err
+		}
+		source, done = ownToken(authority, a.sessionName()), authority.Close
 	}
-	authority, err := openKeys(auth.Config{SecretFile: info.SecretFile, Issuer: info.Issuer, Audience: info.Audience})
+	r, err := a.dial(transport, info.URL, true, source, done)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, done())
 	}
-	return a.dial(transport, info.URL, true, ownToken(authority, a.sessionName()), authority.Close)
+	r.socket = socketOf(info.Addr)
+	return r, nil
+}
+
+// socketOf is the path in an address such as unix:/path; "" in any other.
+func socketOf(addr string) string {
+	path, found := strings.CutPrefix(addr, "unix:")
+	if !found {
+		return ""
+	}
+	return path
+}
+
+// isWebURL says whether text is a whole address of HTTP.
+func isWebURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.HasSuffix(u.Host, ":")
 }
 
 // connectFar talks to a daemon whose secret is not here. A token made from the
@@ -73,14 +97,23 @@ func (a *app) connectFar() (*remote, error) {
 		return nil, usageErrorf("--addr needs a token of that daemon in AFOOT_TOKEN")
 	}
 	transport := newTransport()
-	url := strings.TrimSuffix(a.addr, "/")
-	if path, ok := strings.CutPrefix(url, "unix:"); ok {
-		transport.DialContext = dialSocket(path)
-		url = "http://localhost"
-	} else if !strings.Contains(url, "://") {
-		url = "http://" + url
+	base := strings.TrimSuffix(a.addr, "/")
+	socket := socketOf(base)
+	if socket != "" {
+		transport.DialContext = dialSocket(socket)
+		base = "http://localhost"
+	} else if !strings.Contains(base, "://") {
+		base = "http://" + base
 	}
-	return a.dial(transport, url, false, fixedToken(a.cfg.Token), nil)
+	if !isWebURL(base) {
+		return nil, usageErrorf("--addr %q is no address such as 127.0.0.1:7420, https://afoot.example.com or unix:/run/afoot.sock", a.addr)
+	}
+	r, err := a.dial(transport, base, false, fixedToken(a.cfg.Token), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.socket = socket
+	return r, nil
 }
 
 // dial builds the client. Every request asks source for its token.
@@ -126,7 +159,7 @@ func newTransport() *http.Transport {
 func nearTransport(info ListenInfo) (*http.Transport, error) {
 	transport := newTransport()
 	transport.Proxy = nil
-	if path, ok := strings.CutPrefix(info.Addr, "unix:"); ok {
+	if path := socketOf(info.Addr); path != "" {
 		transport.DialContext = dialSocket(path)
 	}
 	if info.TLSCert == "" {
@@ -181,7 +214,7 @@ func ownToken(authority *auth.Authority, session string) func() (string, error) 
 		if now := time.Now(); token == "" || !now.Before(renew) {
 			fresh, _, err := authority.Mint(auth.Claims{Session: session, Scopes: auth.TasksRead | auth.TasksWrite}, ownTokenTTL)
 			if err != nil {
-				return "", fmt.Errorf("make a token for the session %s: %w", session, err)
+				return "", usageErrorf("make a token for the session %s: %w", session, err)
 			}
 			token, renew = fresh, now.Add(ownTokenTTL/2)
 		}
