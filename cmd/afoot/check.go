@@ -44,10 +44,10 @@ func (a *app) check() error {
 // checkKeys loads the keys as a start would, but for a secret that it would make.
 func (c *Config) checkKeys() error {
 	keys := auth.Config{SecretFile: c.secretFile(), JWKS: c.JWKS, Issuer: c.JWTIssuer, Audience: c.JWTAudience}
-	if c.JWTSecretFile == "" {
-		if _, err := auth.LoadSecret(keys.SecretFile); errors.Is(err, fs.ErrNotExist) {
-			keys.SecretFile, keys.Secret = "", auth.NewSecret()
-		}
+	if _, err := auth.LoadSecret(keys.SecretFile); c.JWTSecretFile == "" && errors.Is(err, fs.ErrNotExist) {
+		keys.SecretFile, keys.Secret = "", auth.NewSecret()
+	} else if err := checkSecret(keys.SecretFile); err != nil {
+		return err
 	}
 	authority, err := auth.New(keys)
 	if err != nil {

@@ -39,8 +39,9 @@ func TestRunExitsAsTheTaskDoes(t *testing.T) {
 		{"no input", []string{"--", "cat; echo end"}, "end\n", "", 0},
 		{"bytes", []string{"--", `printf 'a\0\xff\n'`}, "a\x00\xff\n", "", 0},
 		{"refused", []string{"--workdir", "/no/such/dir", "true"}, "", "/no/such/dir", 125},
-		{"usage", []string{}, "", "arg", 2},
-		{"bad flag", []string{"--env", "=x", "true"}, "", "--env", 2},
+		{"usage", []string{}, "", "CMD is missing", 125},
+		{"bad flag", []string{"--env", "=x", "true"}, "", "--env", 125},
+		{"bad duration", []string{"--timeout", "5", "true"}, "", "3s", 125},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stdout, stderr, code := r.afoot(append([]string{"run"}, c.args...)...)
@@ -232,9 +233,12 @@ func TestOpenPrintsALink(t *testing.T) {
 func TestTokenCommand(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	_, stderr, code := r.afoot("token")
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, "no secret")
+	for _, args := range [][]string{{"token"}, {"secret", "rotate"}} {
+		_, stderr, code := r.afoot(args...)
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, stderr, "afoot secret make")
+	}
+	require.NoDirExists(t, r.state)
 	require.Equal(t, "made "+filepath.Join(r.state, "secret")+"\n", r.ok("secret", "make"))
 	require.Contains(t, r.ok("secret", "make"), "there already")
 	r.serve()
@@ -257,9 +261,9 @@ func TestTokenCommand(t *testing.T) {
 	require.NotContains(t, claims(), "sid", "no session unless told")
 	require.Equal(t, "metrics", claims("--scope", "metrics")["scope"])
 
-	for _, bad := range [][]string{{"--scope", "everything"}, {"--ttl", "0s"}, {"--ttl", "-1h"}, {"--session", "ü"}, {"extra"}} {
+	for _, bad := range [][]string{{"--scope", "everything"}, {"--ttl", "0s"}, {"--ttl", "-1h"}, {"--session", "ü"}, {"--agent", "agent-1"}, {"extra"}} {
 		stdout, _, code := r.afoot(append([]string{"token"}, bad...)...)
-		require.NotZero(t, code, bad)
+		require.Equal(t, exitUsage, code, bad)
 		require.Empty(t, stdout, bad)
 	}
 
@@ -274,10 +278,9 @@ func TestTokenCommand(t *testing.T) {
 
 	r.ok("secret", "rotate", "--keep", "0s")
 	r.eventually("the daemon takes the new secret up", func() bool {
-		_, stderr, code = r.afoot("ls")
-		return code == exitFailed
+		_, stderr, code := r.afoot("ls")
+		return code == exitFailed && strings.Contains(stderr, "(unauthenticated)")
 	})
-	require.Contains(t, stderr, "(unauthenticated)")
 }
 
 func TestCommandsWithoutADaemon(t *testing.T) {
@@ -294,25 +297,105 @@ func TestCommandsWithoutADaemon(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "AFOOT_TOKEN")
 	r.env = append(r.env, "AFOOT_TOKEN=x")
-	_, _, code = r.afoot("ls", "--addr", "127.0.0.1:1")
+	_, stderr, code = r.afoot("ls", "--addr", "127.0.0.1:1")
 	require.Equal(t, exitNoDaemon, code)
+	require.Contains(t, stderr, "afoot serve")
+	for _, addr := range []string{"ht!tp://x", "ftp://x", "x:y:z", "unix:"} {
+		_, stderr, code = r.afoot("ls", "--addr", addr)
+		require.Equal(t, exitUsage, code, addr)
+		require.Contains(t, stderr, "is no address such as")
+	}
 }
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, args := range [][]string{{"nonsense"}, {"ls", "--nonsense"}, {"ls", "extra"}, {"output"}, {"kill"}, {"serve", "extra"}, {"serve", "--addr", "127.0.0.1:0"}, {"serve", "--session", "s"}, {"serve", "--json"}} {
+	for _, args := range [][]string{{"nonsense"}, {"ls", "--nonsense"}, {"ls", "extra"}, {"output"}, {"kill"}, {"serve", "extra"}, {"serve", "--addr", "127.0.0.1:0"}, {"serve", "--session", "s"}, {"serve", "--json"},
+		{"webhooks"}, {"completion"}, {"completion", "tcsh"}, {"help", "nonsense"},
+		{"ls", "--status", "bogus"}, {"logs", "bash-1", "--stream", "foo"}, {"signal", "bash-1", "NOPE"}, {"webhooks", "add", "notaurl"},
+		{"output", "bash-1", "--timeout", "3s"}, {"agents", "open", "--lease", "3"}} {
 		_, stderr, code := r.afoot(args...)
 		require.Equal(t, exitUsage, code, args)
 		require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
 	}
-	require.Contains(t, r.ok("serve", "--help"), "AFOOT_KILL_GRACE")
+	for want, args := range map[string][]string{
+		"afoot: ID is missing: see `afoot output --help`\n":                                                      {"output"},
+		"afoot: NAME is missing: see `afoot signal --help`\n":                                                    {"signal", "bash-1"},
+		"afoot: \"x\" is an argument too many: see `afoot ls --help`\n":                                          {"ls", "x"},
+		"afoot: unknown command \"rnu\" for \"afoot\": did you mean run?\n":                                      {"rnu"},
+		"afoot: unknown command \"lss\" for \"afoot webhooks\": did you mean ls?\n":                              {"webhooks", "lss"},
+		`{"code":"usage","detail":"ID is missing: see ` + "`afoot output --help`" + `"}` + "\n":                  {"output", "--json"},
+		`{"code":"usage","detail":"unknown command \"zzz\" for \"afoot\": see ` + "`afoot --help`" + `"}` + "\n": {"--json", "zzz"},
+	} {
+		_, stderr, _ := r.afoot(args...)
+		require.Equal(t, want, stderr)
+	}
+	help := r.ok("serve", "--help")
+	require.Contains(t, help, "AFOOT_KILL_GRACE")
+	require.NotContains(t, help, "session to act for")
 	require.Contains(t, r.ok("version"), "afoot ")
+	require.Equal(t, r.ok("version"), r.ok("--version"))
+	require.Contains(t, r.ok(), "Usage:")
+	require.Contains(t, r.ok("serve", "--check", "--json"), `"version"`)
 	require.Contains(t, r.ok("completion", "bash"), "afoot")
 	require.Contains(t, r.ok("__complete", ""), "run\t")
+	require.Equal(t, "null\nopen\n:4\n", r.ok("__complete", "run", "--stdin", ""))
+	require.Equal(t, ":4\n", r.ok("__complete", "output", ""), "no daemon answers")
+	require.Equal(t, ":0\n", r.ok("__complete", "backup", ""), "a file")
+	require.Equal(t, ":4\n", r.ok("__complete", "run", "--label", ""))
 	r.env = append(r.env, "AFOOT_KILLGRACE=1s")
 	_, stderr, code := r.afoot("ls")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "AFOOT_KILL_GRACE")
 	r.ok("version")
+	r.env[len(r.env)-1] = "AFOOT_KILL_GRACE=1"
+	_, stderr, code = r.afoot("ls")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "3s is one")
+}
+
+func TestCompletionOfIDs(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "AFOOT_WEBHOOK_HOSTS=127.0.0.1")
+	r.serve()
+	r.ok("run", "--label", "one", "--", "true")
+	r.ok("run", "--label", "two", "--", "true")
+	agent := strings.TrimSpace(r.ok("agents", "open", "--label", "worker"))
+	add := r.command("webhooks", "add", "http://127.0.0.1:9/")
+	add.Stdin = strings.NewReader("whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	hook, errs, code := r.finish(add)
+	require.Zero(t, code, errs)
+	for want, args := range map[string][]string{
+		"bash-1\tcompleted, one\nbash-2\tcompleted, two\n:4\n":  {"output", ""},
+		"bash-2\tcompleted, two\n:4\n":                          {"kill", "bash-1", ""},
+		":4\n":                                                  {"logs", "bash-1", ""},
+		"default\n" + agent + "\tworker\n:4\n":                  {"--agent", ""},
+		"default\n" + agent + "\tworker\n:4\n\n":                {"agents", "end", ""},
+		strings.TrimSpace(hook) + "\thttp://127.0.0.1:9/\n:4\n": {"webhooks", "rm", ""},
+	} {
+		require.Equal(t, strings.TrimSpace(want), strings.TrimSpace(r.ok(append([]string{"__complete"}, args...)...)), args)
+	}
+	require.Contains(t, r.ok("__complete", "signal", "bash-1", ""), "INT\nTERM\n")
+
+	_, stderr, code := r.afoot("--json", "output", "bash-99")
+	require.Equal(t, exitFailed, code)
+	require.JSONEq(t, `{"status":404,"code":"unknown_task","detail":"there is no task bash-99"}`, stderr)
+}
+
+func TestASecretFileThatIsWrong(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	path := filepath.Join(r.home, "secret")
+	r.env = append(r.env, "AFOOT_JWT_SECRET_FILE="+path)
+	refused := func() {
+		t.Helper()
+		for _, args := range [][]string{{"serve"}, {"serve", "--check"}, {"token"}} {
+			_, stderr, code := r.afoot(args...)
+			require.Equal(t, exitUsage, code, "%v: %s", args, stderr)
+			require.Contains(t, stderr, path)
+		}
+	}
+	refused() // it is missing
+	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("s", 40)), 0o644))
+	refused() // it is open to others
 }

@@ -82,6 +82,8 @@ func (a *app) agentsEndCommand() *cobra.Command {
 		Aliases: []string{"rm"},
 		Short:   "Stop an agent's tasks and end it",
 		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: inOrder(a.knownIDs(a.agentIDs)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := a.connect()
 			if err != nil {

@@ -27,7 +27,8 @@ new one is made where it is missing, and tokens of the old one end.
 
 To go back to it, stop the daemon, put FILE in the place of journal.db in the state
 directory, and remove the files named like journal.db beside it.`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: inOrder(anyFile),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := filepath.Abs(args[0])
 			if err != nil {

@@ -26,7 +26,8 @@ func (a *app) inputCommand() *cobra.Command {
 started with --stdin open. With --close its input ends behind that.`,
 		Example: `  afoot input bash-1 $'yes\n'
   generate | afoot input bash-1 - --close`,
-		Args: cobra.RangeArgs(1, 2),
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: inOrder(a.knownIDs(a.taskIDs)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var data io.Reader
 			switch {

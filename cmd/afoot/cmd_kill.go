@@ -20,7 +20,8 @@ func (a *app) killCommand() *cobra.Command {
 		Short: "Stop tasks",
 		Long: `Asks tasks to end: SIGTERM to all their processes, SIGKILL to what is left after the
 grace. On a finished task it stops what the task left running.`,
-		Args: cobra.MinimumNArgs(1),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: others(a.knownIDs(a.taskIDs)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.kill(cmd.Context(), args, &client.KillTaskParams{
 				Reason: optional(reason), Purge: optional(purge), AfootAgent: a.header(),

@@ -18,8 +18,10 @@ func (a *app) logsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs ID",
 		Short: "Print a task's output from its first kept byte",
-		Long:  "Prints the raw bytes of a task's output. It is no reading: nothing is marked.",
-		Args:  cobra.ExactArgs(1),
+		Long: `Prints the raw bytes of a task's output. It is no reading: nothing is marked. With
+--json the bytes come as pieces in base64, one object {"dataBase64": …} a line.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: inOrder(a.knownIDs(a.taskIDs)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.logs(cmd.Context(), args[0], stream, follow)
 		},
@@ -80,10 +82,9 @@ func (a *app) tellLost(show *pulse, bytes int64) {
 type streamFlag struct{ name string }
 
 func (s *streamFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.name, "stream", "", "stdout or stderr of a task that was started with --streams split")
+	choose(cmd, &s.name, "stream", "stdout or stderr of a task that was started with --streams split", "stdout", "stderr")
 }
 
-// param leaves what is wrong for the daemon to say.
 func (s *streamFlag) param() *client.Stream { return optional(client.Stream(s.name)) }
 
 // printer writes raw output: as it is, or as JSON one object for each piece.

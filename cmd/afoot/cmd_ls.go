@@ -24,7 +24,7 @@ func (a *app) lsCommand() *cobra.Command {
 			return a.ls(cmd.Context(), status, kind)
 		},
 	}
-	cmd.Flags().StringVar(&status, "status", "", "only running, stopping, completed, killed or failed ones")
+	choose(cmd, &status, "status", "only running, stopping, completed, killed or failed ones", "running", "stopping", "completed", "killed", "failed")
 	cmd.Flags().StringVar(&kind, "kind", "", "only tasks of this kind")
 	return cmd
 }

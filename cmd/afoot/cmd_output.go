@@ -24,10 +24,14 @@ Of a split task both streams are printed, each where it belongs.
 
 With --plain it prints all whole lines from the first kept one on, as a terminal
 would show them in the end. That is only a look: nothing counts as read.`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: inOrder(a.knownIDs(a.taskIDs)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if timeout < 0 {
+			switch {
+			case timeout < 0:
 				return usageErrorf("--timeout %s: must not be negative", timeout)
+			case timeout > 0 && !wait:
+				return usageErrorf("--timeout says how long --wait waits, which is not there")
 			}
 			g := reading{id: args[0], agent: a.header(), stream: stream, wait: wait}
 			if timeout > 0 {

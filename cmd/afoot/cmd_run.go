@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -17,6 +16,9 @@ import (
 	"afoot/api/client"
 )
 
+// runName is the command whose exit code is the task's.
+const runName = "run"
+
 // runOptions are the flags of `afoot run`.
 type runOptions struct {
 	detach  bool
@@ -28,7 +30,7 @@ type runOptions struct {
 	stdin, streams, leftovers string
 	nice                      int
 	memoryMax                 sizeFlag
-	pidsMax                   int64
+	pidsMax                   *int64
 }
 
 // sizeFlag is a flag with a size.
@@ -50,11 +52,13 @@ func (s *sizeFlag) String() string {
 
 func (a *app) runCommand() *cobra.Command {
 	var o runOptions
+	var pidsMax int64
 	cmd := &cobra.Command{
-		Use:   "run [flags] [--] CMD…",
+		Use:   runName + " [flags] [--] CMD…",
 		Short: "Run a command as a task",
 		Long: `Runs a command as a task, prints its output as it comes and exits with its code:
-128 plus the number of the signal if one ended it, 125 if afoot itself failed.
+128 plus the number of the signal if one ended it, 125 if afoot itself failed, be it
+that it was not understood, 130 if the task was left.
 
 One argument is a line for the shell; several are a program and its arguments,
 taken literally. Ctrl-C stops the task, a second one leaves it.
@@ -65,9 +69,13 @@ value from here.`,
 		Example: `  afoot run -- make test
   afoot run 'for i in 1 2 3; do echo $i; sleep 1; done'
   id=$(afoot run --detach --label "nightly build" -- make all)`,
-		Args: cobra.MinimumNArgs(1),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: anyFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return asRunError(a.run(cmd.Context(), o, args))
+			if cmd.Flags().Changed("pids-max") {
+				o.pidsMax = &pidsMax
+			}
+			return a.run(cmd.Context(), o, args)
 		},
 	}
 	flags := cmd.Flags()
@@ -77,22 +85,14 @@ value from here.`,
 	flags.StringVar(&o.workdir, "workdir", "", "directory to run in")
 	flags.StringArrayVar(&o.env, "env", nil, "NAME=value or NAME, may be repeated")
 	flags.DurationVar(&o.timeout, "timeout", 0, "end the task after so long (default: never)")
-	flags.StringVar(&o.stdin, "stdin", "", "null, or open: it reads what is typed here, or what afoot input sends")
-	flags.StringVar(&o.streams, "streams", "", "merged, or split: standard error apart")
-	flags.StringVar(&o.leftovers, "leftovers", "", "keep, or stop: what outlives the command is stopped")
+	choose(cmd, &o.stdin, "stdin", "null, or open: it reads what is typed here, or what afoot input sends", "null", "open")
+	choose(cmd, &o.streams, "streams", "merged, or split: standard error apart", "merged", "split")
+	choose(cmd, &o.leftovers, "leftovers", "keep, or stop: what outlives the command is stopped", "keep", "stop")
 	flags.IntVar(&o.nice, "nice", 0, "how willingly it lets others go first, -20 to 19")
 	flags.Var(&o.memoryMax, "memory-max", "most memory of all its processes, such as 512MiB")
-	flags.Int64Var(&o.pidsMax, "pids-max", 0, "most processes and threads at a time")
+	flags.Int64Var(&pidsMax, "pids-max", 0, "most processes and threads at a time")
+	_ = cmd.MarkFlagDirname("workdir") // there is such a flag
 	return cmd
-}
-
-// asRunError leaves the exit codes of tasks to tasks.
-func asRunError(err error) error {
-	var exit exitError
-	if err == nil || errors.As(err, &exit) && (exit.err == nil || exit.code == exitUsage) {
-		return err
-	}
-	return exitError{code: exitRun, err: err}
 }
 
 func (a *app) run(ctx context.Context, o runOptions, args []string) error {
@@ -159,7 +159,7 @@ func (a *app) startRequest(o runOptions, args []string, near bool) (client.Start
 		Leftovers:      optional(client.StartBashLeftovers(o.leftovers)),
 		Nice:           optional(o.nice),
 		MemoryMaxBytes: optional(int64(o.memoryMax.Size)),
-		PidsMax:        optional(o.pidsMax),
+		PidsMax:        o.pidsMax,
 	}
 	if len(env) > 0 {
 		start.Env = &env

@@ -36,7 +36,7 @@ else the one in the state directory, which the first start would make too.`,
 					return err
 				}
 			}
-			created, err := auth.EnsureSecret(path)
+			created, err := ensureSecret(path)
 			switch {
 			case err != nil:
 				return err
@@ -66,6 +66,9 @@ tokens of the old secret stay good for a while.`,
 			path := a.keys().SecretFile
 			if path == "" {
 				return errNoSecretFile()
+			}
+			if err := checkSecret(path); err != nil {
+				return err // before anything is made
 			}
 			if err := auth.RotateSecret(path, keep); err != nil {
 				return err
@@ -97,11 +100,30 @@ func openKeys(keys auth.Config) (*auth.Authority, error) {
 	if keys.SecretFile == "" {
 		return nil, errNoSecretFile()
 	}
-	authority, err := auth.New(keys)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no secret at %s yet: the first `afoot serve` or `afoot secret make` makes it; AFOOT_STATE_DIR may name another place", keys.SecretFile)
+	if err := checkSecret(keys.SecretFile); err != nil {
+		return nil, err
 	}
-	return authority, err
+	return auth.New(keys)
+}
+
+// ensureSecret makes the secret where there is none.
+func ensureSecret(path string) (created bool, err error) {
+	if _, err := auth.LoadSecret(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, exitError{code: exitUsage, err: err}
+	}
+	return auth.EnsureSecret(path)
+}
+
+// checkSecret says what is wrong with the file of a secret, which is configuration.
+func checkSecret(path string) error {
+	_, err := auth.LoadSecret(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usageErrorf("there is no secret at %s yet: `afoot secret make`, or the first `afoot serve`, makes it; AFOOT_STATE_DIR may name another place", path)
+	case err != nil:
+		return exitError{code: exitUsage, err: err}
+	}
+	return nil
 }
 
 // errNoSecretFile is for a daemon that keeps nothing.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"afoot/api/client"
+	"afoot/producers/proc"
 )
 
 func (a *app) signalCommand() *cobra.Command {
@@ -14,8 +15,12 @@ func (a *app) signalCommand() *cobra.Command {
 		Short: "Send a signal to a task",
 		Long: `Sends a signal, such as INT or HUP, to a task as a terminal would. To stop a task for
 certain, with everything that it began, use afoot kill.`,
-		Args: cobra.ExactArgs(2),
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: inOrder(a.knownIDs(a.taskIDs), cobra.FixedCompletions(signalNames(), cobra.ShellCompDirectiveNoFileComp)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, known := proc.SignalByName(args[1]); !known {
+				return usageErrorf("%q is no signal such as INT, TERM or HUP", args[1])
+			}
 			return a.signal(cmd.Context(), args[0], args[1])
 		},
 	}

@@ -16,8 +16,8 @@ func (a *app) tokenCommand() *cobra.Command {
 		Use:   "token",
 		Short: "Print a token",
 		Long: `Makes a token from the daemon's secret and prints it and nothing else. Without
---session it is for a caller that is no agent and sees only tasks that belong to
-nobody. With --agent it acts as that agent alone.`,
+--session, whatever AFOOT_SESSION says, it is for a caller that is no agent and sees only
+tasks that belong to nobody. With --agent it acts as that agent of the session alone.`,
 		Example: `  export AFOOT_TOKEN=$(afoot token --session demo --ttl 8h)`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -27,6 +27,9 @@ nobody. With --agent it acts as that agent alone.`,
 			}
 			if ttl <= 0 {
 				return usageErrorf("--ttl %s: must be above zero", ttl)
+			}
+			if a.agent != "" && a.session == "" {
+				return usageErrorf("--agent needs --session: an agent is one of a session")
 			}
 			token, expires, err := a.mint(auth.Claims{Session: a.session, Agent: a.agent, Scopes: scopes}, ttl)
 			if err != nil {
@@ -49,5 +52,8 @@ func (a *app) mint(claims auth.Claims, ttl time.Duration) (string, time.Time, er
 		return "", time.Time{}, err
 	}
 	token, expires, err := authority.Mint(claims, ttl)
+	if err != nil {
+		err = exitError{code: exitUsage, err: err}
+	}
 	return token, expires, errors.Join(err, authority.Close())
 }

@@ -19,17 +19,22 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{noConfig: "yes"},
 		RunE: func(*cobra.Command, []string) error {
-			v := buildVersion()
 			if a.json {
-				return a.printJSON(v)
+				return a.printJSON(buildVersion())
 			}
-			text := "afoot " + v.Version
-			if v.Commit != "" {
-				text += " (" + v.Commit + ", " + v.Date + ")"
-			}
-			return a.println(text + ", " + v.Go)
+			return a.println(versionText())
 		},
 	}
+}
+
+// versionText is one line for people.
+func versionText() string {
+	v := buildVersion()
+	text := "afoot " + v.Version
+	if v.Commit != "" {
+		text += " (" + v.Commit + ", " + v.Date + ")"
+	}
+	return text + ", " + v.Go
 }
 
 // buildVersion says what this binary was built from.

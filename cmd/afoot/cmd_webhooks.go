@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -67,17 +70,20 @@ gives: whsec_ and 24 to 64 random bytes in base64. The host must be one of AFOOT
   echo "whsec_$(openssl rand -base64 32)" | tee hook.secret | afoot webhooks add http://127.0.0.1:8080/`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !isWebURL(args[0]) {
+				return usageErrorf("%q is no URL such as https://agents.example.com/afoot", args[0])
+			}
 			r, err := a.connect()
 			if err != nil {
 				return err
 			}
 			defer func() { _ = r.close() }()
-			secret, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), mostSecretInput))
+			secret, err := a.readSecret(cmd.InOrStdin())
 			if err != nil {
 				return fmt.Errorf("read the secret from standard input: %w", err)
 			}
 			hook, err := decode[client.Webhook](r.AddWebhook(cmd.Context(), &client.AddWebhookParams{AfootAgent: a.header()},
-				client.WebhookRequest{Url: args[0], Secret: strings.TrimSpace(string(secret))}))
+				client.WebhookRequest{Url: args[0], Secret: strings.TrimSpace(secret)}))
 			if err != nil {
 				return err
 			}
@@ -89,11 +95,28 @@ gives: whsec_ and 24 to 64 random bytes in base64. The host must be one of AFOOT
 	}
 }
 
+// readSecret reads all that there is, and of a person at a terminal a line.
+func (a *app) readSecret(from io.Reader) (string, error) {
+	from = io.LimitReader(from, mostSecretInput)
+	if !isTerminal(os.Stdin) {
+		secret, err := io.ReadAll(from)
+		return string(secret), err
+	}
+	fmt.Fprint(a.stderr, "secret (whsec_…): ")
+	line, err := bufio.NewReader(from).ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return line, err
+}
+
 func (a *app) webhooksRmCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm ID",
 		Short: "Post no more",
 		Args:  cobra.ExactArgs(1),
+
+		ValidArgsFunction: inOrder(a.knownIDs(a.webhookIDs)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := a.connect()
 			if err != nil {

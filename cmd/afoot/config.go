@@ -73,7 +73,7 @@ type Config struct {
 	PprofAddr Address    `split_words:"true" desc:"loopback host:port where the profiles of Go's runtime are served to everybody on this machine, tasks too, without a token. Default: nowhere"`
 	EnvFile   string     `split_words:"true" desc:"file with AFOOT_ variables, one NAME=value a line; the environment wins"`
 
-	Session string `split_words:"true" desc:"the session that commands act for, else local. Set for every task"`
+	Session string `split_words:"true" desc:"the session that commands act for, else local; afoot token takes --session alone. Set for every task"`
 	Token   string `split_words:"true" desc:"the token that commands send instead of making one from the daemon's secret"`
 	TaskID  string `split_words:"true" desc:"set by the daemon for every task; read by nothing"`
 
@@ -106,7 +106,7 @@ func loadConfig() (cfg *Config, err error) {
 	}
 	if err := envconfig.Process(envPrefix, cfg); err != nil {
 		if bad, ok := errors.AsType[*envconfig.ParseError](err); ok {
-			return cfg, fmt.Errorf("%s=%q: %w", bad.KeyName, bad.Value, bad.Err)
+			return cfg, fmt.Errorf("%s=%q: %w", bad.KeyName, bad.Value, withUnit(bad.Err))
 		}
 		return cfg, err
 	}

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+
+	"afoot/api/client"
 )
 
 // Exit codes of every command. `afoot run` exits with the task's own code and
-// uses exitRun where others use exitFailed, exitUsage or exitNoDaemon.
+// with exitRun where others exit with exitFailed, exitUsage or exitNoDaemon.
 const (
 	exitOK       = 0
 	exitFailed   = 1   // the daemon refused, or something broke
@@ -34,6 +37,31 @@ func (e exitError) Unwrap() error { return e.err }
 // usageErrorf makes an error about the command line.
 func usageErrorf(format string, args ...any) error {
 	return exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// tell prints what went wrong, with --json as an object: the daemon's problem, or code and
+// detail of what went wrong here.
+func (a *app) tell(err error, code int) {
+	text := oneLine(err)
+	if !a.json {
+		fmt.Fprintln(a.stderr, "afoot:", text)
+		return
+	}
+	problem := map[string]any{"code": "failed", "detail": text}
+	refusal, refused := errors.AsType[*client.RefusalError](err)
+	switch {
+	case refused:
+		detail := refusal.Detail
+		if strings.Contains(err.Error(), "\n") { // there are others
+			detail = text
+		}
+		problem = map[string]any{"status": refusal.Status, "code": refusal.Code, "detail": detail}
+	case code == exitUsage:
+		problem["code"] = "usage"
+	case code == exitNoDaemon:
+		problem["code"] = "no_daemon"
+	}
+	_ = encodeJSON(a.stderr, problem) // there is nobody else to tell
 }
 
 // oneLine makes an error that joins several fit for a terminal.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 func main() {
@@ -32,13 +33,14 @@ func start(args []string, stdout, stderr io.Writer, from *luggage) int {
 	a := &app{stdout: stdout, stderr: stderr, from: from}
 	root := newRoot(a)
 	root.SetArgs(args)
-	err := root.ExecuteContext(context.Background())
+	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
 		return exitOK
 	}
 	code := exitFailed
 	if !a.parsed {
 		code = exitUsage
+		a.json = a.json || slices.Contains(args, "--json")
 	}
 	if exit, ok := errors.AsType[exitError](err); ok {
 		if exit.err == nil {
@@ -46,6 +48,9 @@ func start(args []string, stdout, stderr io.Writer, from *luggage) int {
 		}
 		code = exit.code
 	}
-	fmt.Fprintln(stderr, "afoot:", oneLine(err))
+	a.tell(err, code)
+	if cmd.Name() == runName {
+		return exitRun // other codes are the task's
+	}
 	return code
 }

@@ -42,7 +42,11 @@ Commands on the machine of the daemon find its address and its secret in the sta
 directory. Elsewhere, name the daemon by --addr and put a token into AFOOT_TOKEN.
 
 Exit codes: 0 done; 1 the daemon refused or something broke; 2 wrong usage or
-configuration; 3 no daemon answers. "afoot run" exits with the code of the task.`,
+configuration; 3 no daemon answers; 130 Ctrl-C. "afoot run" exits with the code of the
+task, and with 125 where afoot itself failed, wrong usage included.`,
+		Version:       versionText(),
+		Annotations:   map[string]string{noConfig: "yes"},
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,7 +63,7 @@ configuration; 3 no daemon answers. "afoot run" exits with the code of the task.
 		},
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.session, "session", "", "session to act for (default: AFOOT_SESSION, else local)")
+	flags.StringVar(&a.session, "session", "", "session to act for (default: AFOOT_SESSION, else local; of token: none)")
 	flags.StringVar(&a.agent, "agent", "", "agent to act as (default: the session's default agent)")
 	flags.StringVar(&a.addr, "addr", "", "daemon to talk to: host:port, http(s)://… or unix:/path; needs AFOOT_TOKEN")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
@@ -70,6 +74,10 @@ configuration; 3 no daemon answers. "afoot run" exits with the code of the task.
 	)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	complete(root, "agent", a.knownIDs(a.agentIDs))
+	wordUsage(root)
 	return root
 }
 
@@ -78,12 +86,16 @@ const noConfig = "no-config"
 
 // printJSON writes one value as one line.
 func (a *app) printJSON(value any) error {
-	enc := json.NewEncoder(a.stdout)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
+	if err := encodeJSON(a.stdout, value); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
+}
+
+func encodeJSON(to io.Writer, value any) error {
+	enc := json.NewEncoder(to)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(value)
 }
 
 // println writes a line of results: what cannot be written is an error.
@@ -101,7 +113,7 @@ func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return usageErrorf("%s needs a command: see `%[1]s --help`", cmd.CommandPath())
 		}
-		return usageErrorf("unknown command %q for %q", args[0], cmd.CommandPath())
+		return unknownCommand(cmd, args[0])
 	}
 	return cmd
 }

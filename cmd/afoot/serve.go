@@ -45,8 +45,10 @@ func (a *app) serveCommand() *cobra.Command {
 			switch {
 			case a.addr != "":
 				return usageErrorf("--addr is for commands that call a daemon; where it listens is said by %s_ADDR", envPrefix)
-			case a.session != "" || a.agent != "" || a.json:
-				return usageErrorf("--session, --agent and --json are for commands that call a daemon")
+			case a.session != "" || a.agent != "":
+				return usageErrorf("--session and --agent are for commands that call a daemon")
+			case a.json && !check:
+				return usageErrorf("--json is for what commands print, of this one with --check")
 			}
 			if check {
 				return a.check()
@@ -60,14 +62,18 @@ func (a *app) serveCommand() *cobra.Command {
 	_ = cmd.Flags().MarkHidden(scratchFlag) // there is such a flag
 	help := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		for _, name := range []string{"session", "agent", "addr"} {
+			_ = cmd.InheritedFlags().MarkHidden(name) // there are such flags
+		}
 		help(cmd, args)
 		fmt.Fprint(cmd.OutOrStdout(), "\nConfiguration, by variables:\n")
 		_ = writeConfigTable(cmd.OutOrStdout())
 	})
-	cmd.Long = `Runs the daemon in the foreground until SIGTERM or SIGINT: then open streams get a
-last event, waits are answered, tasks are stopped, and the exit code is 0. A second
-signal stops the tasks at once. SIGUSR2, or "afoot reload", has it read its
-configuration again.
+	cmd.Long = `Runs the daemon in the foreground until SIGTERM, or SIGINT or SIGHUP where they were not
+ignored at the start: then open streams get a last event, waits are answered, tasks get
+SIGTERM, and after the grace SIGKILL, and the exit code is 0. A second signal leaves the
+grace out. SIGUSR2, or "afoot reload", has it go on as the binary that is on disk now, with
+AFOOT_ENV_FILE read again and all its tasks.
 
 It listens on loopback and makes its secret on the first start. Sessions are kept
 apart by the API, not by the operating system: all tasks run as the daemon's user.`

@@ -165,7 +165,11 @@ func (h *house) openKeys(cfg *Config, log *slog.Logger) error {
 	case cfg.secretFile() == "":
 		secret = auth.NewSecret()
 	case cfg.JWTSecretFile == "":
-		if _, err := auth.EnsureSecret(cfg.secretFile()); err != nil {
+		if _, err := ensureSecret(cfg.secretFile()); err != nil {
+			return err
+		}
+	default:
+		if err := checkSecret(cfg.JWTSecretFile); err != nil {
 			return err
 		}
 	}
