@@ -533,7 +533,7 @@ type Snapshot struct {
 	// StartedAt Epoch milliseconds.
 	StartedAt int64 `json:"startedAt"`
 
-	// Status Where a task stands. The last three are ends.
+	// Status Where a task stands. The last three are ends: `completed` is a command that exited by itself, with whatever code; `killed` one that a signal ended, that was stopped or was out of time; `failed` one that could not run, or whose daemon broke.
 	Status Status `json:"status"`
 }
 
@@ -603,7 +603,7 @@ type StartTask struct {
 	union json.RawMessage
 }
 
-// Status Where a task stands. The last three are ends.
+// Status Where a task stands. The last three are ends: `completed` is a command that exited by itself, with whatever code; `killed` one that a signal ended, that was stopped or was out of time; `failed` one that could not run, or whose daemon broke.
 type Status string
 
 // StreamName defines model for StreamName.
@@ -670,7 +670,7 @@ type TaskDescription struct {
 	// StartedAt Epoch milliseconds.
 	StartedAt int64 `json:"startedAt"`
 
-	// Status Where a task stands. The last three are ends.
+	// Status Where a task stands. The last three are ends: `completed` is a command that exited by itself, with whatever code; `killed` one that a signal ended, that was stopped or was out of time; `failed` one that could not run, or whose daemon broke.
 	Status Status `json:"status"`
 
 	// Waiters Waits that are blocked on the task now.

@@ -500,7 +500,7 @@ type Snapshot struct {
 	// Agent The agent it belongs to; absent when it belongs to nobody.
 	Agent string `json:"agent,omitempty"`
 
-	// Status Where a task stands. The last three are ends.
+	// Status Where a task stands. The last three are ends: `completed` is a command that exited by itself, with whatever code; `killed` one that a signal ended, that was stopped or was out of time; `failed` one that could not run, or whose daemon broke.
 	Status Status `json:"status"`
 
 	// Detail One line of the facts of the producer, such as `exit code: 3`.
@@ -594,7 +594,7 @@ type StartTask struct {
 	union json.RawMessage
 }
 
-// Status Where a task stands. The last three are ends.
+// Status Where a task stands. The last three are ends: `completed` is a command that exited by itself, with whatever code; `killed` one that a signal ended, that was stopped or was out of time; `failed` one that could not run, or whose daemon broke.
 type Status string
 
 // StreamName defines model for StreamName.
@@ -635,7 +635,7 @@ type TaskDescription struct {
 	// Agent The agent it belongs to; absent when it belongs to nobody.
 	Agent string `json:"agent,omitempty"`
 
-	// Status Where a task stands. The last three are ends.
+	// Status Where a task stands. The last three are ends: `completed` is a command that exited by itself, with whatever code; `killed` one that a signal ended, that was stopped or was out of time; `failed` one that could not run, or whose daemon broke.
 	Status Status `json:"status"`
 
 	// Detail One line of the facts of the producer, such as `exit code: 3`.
