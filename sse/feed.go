@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -19,9 +20,10 @@ type Feed struct {
 	guard   guard
 	beat    *time.Timer
 	expiry  *time.Timer
-	// over is closed, once reason is set, when the hub closes.
+	// over is closed, once reason is set, when the hub closes; that may be more than once.
 	over   chan struct{}
 	reason string
+	told   sync.Once
 }
 
 // OpenFeed begins a feed: the headers leave at once. Until, when not zero, is when
@@ -196,10 +198,12 @@ func (f *Feed) flushed(_, _ bool, err error) {
 	f.cancel()
 }
 
-// farewell ends the feed with a reason, and soon. It is called once.
+// farewell ends the feed with a reason, and soon; the first one counts.
 func (f *Feed) farewell(reason string) {
-	f.reason = reason
-	close(f.over)
+	f.told.Do(func() {
+		f.reason = reason
+		close(f.over)
+	})
 	f.guard.hurry(farewellTimeout)
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,6 +91,40 @@ func TestFeedEndsWithItsToken(t *testing.T) {
 	rest, err := io.ReadAll(get().Body)
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(string(rest), "event: bye\ndata: {\"reason\":\"token_expired\"}\n\n"), "%s", rest)
+}
+
+// TestCloseMeetsABusyFeedAgain: two reloads fail while the opener of a feed is busy
+// elsewhere, as in a look that takes long.
+func TestCloseMeetsABusyFeedAgain(t *testing.T) {
+	hub := sse.NewHub(sse.Config{})
+	opened, busy, goesOn := make(chan struct{}), make(chan struct{}), make(chan bool, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		feed, err := hub.OpenFeed(w, r, "s", time.Time{})
+		if err != nil {
+			return
+		}
+		defer feed.Close()
+		close(opened)
+		<-busy
+		goesOn <- feed.Send("1", "output", []byte("late"))
+	}))
+	defer server.Close()
+	free := sync.OnceFunc(func() { close(busy) })
+	defer free()
+	res, err := server.Client().Get(server.URL)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	<-opened
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		require.NotPanics(t, func() { require.ErrorIs(t, hub.Close(ctx, sse.ByeReload), context.DeadlineExceeded) })
+		cancel()
+		hub.Reopen()
+	}
+	free()
+	require.False(t, <-goesOn)
+	require.Eventually(t, func() bool { return hub.Streams() == 0 }, patience, time.Millisecond)
+	require.NoError(t, hub.Close(t.Context(), sse.ByeShutdown))
 }
 
 func lines(t *testing.T, in *bufio.Reader, n int) string {

@@ -158,7 +158,7 @@ func (h *Hub) Close(ctx context.Context, reason string) error {
 	h.mu.Lock()
 	if !h.closed {
 		h.closed = true
-		feeds = slices.Collect(maps.Keys(h.feeds)) // once: no other follows
+		feeds = slices.Collect(maps.Keys(h.feeds)) // no other follows
 		h.drainedLocked()
 	}
 	if h.sweeper != nil {
