@@ -350,3 +350,45 @@ func TestI1AHeldNoticeOutlivesTheHub(t *testing.T) {
 		c.nothing()
 	})
 }
+
+// TestI1ANoticeIsHeldWhenItsFlightFails: a read began while the notice was on its way to a
+// client that does not take it.
+func TestI1ANoticeIsHeldWhenItsFlightFails(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newTape(false)
+			b := onTape(t, p, sse.Config{})
+			defer func() { b.end() }()
+			underway := false
+			b.Unless(func(key string) (bool, bool) { return false, underway && key == "1" })
+			stuck := dial(t, b.http, "http://afoot/?session=s", "")
+			addTo(b.Hub, "s", "1", "2")
+			p.write(-1)
+			synctest.Wait()
+			underway = true
+			b.Hold("s", "1")
+			require.Zero(t, p.waiting(), "it may arrive")
+			stuck.close()
+			synctest.Wait()
+			require.Equal(t, 1, p.waiting())
+			c := b.connect("session=s", "")
+			c.nothing()
+			p.write(-1)
+			c.notices("2")
+			c.nothing()
+			if crash {
+				b, p = reborn(t, b, p, sse.Config{})
+			} else {
+				c.close()
+				synctest.Wait()
+				underway = false
+				b.Due("s", "1")
+			}
+			p.write(-1)
+			c = b.connect("session=s", "e-2")
+			c.notices("1")
+			require.Equal(t, "e-3", c.lastID)
+			c.nothing()
+		})
+	}
+}
