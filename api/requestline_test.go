@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -104,5 +105,17 @@ func TestRequestLineOfLongCalls(t *testing.T) {
 		w.eventually(func() bool { return len(w.lines(path)) == 1 }, path)
 		w.is.Equal("bash-1", w.lines(path)[0].Task)
 		w.is.Equal("200", w.lines(path)[0].Code)
+		w.is.Positive(w.lines(path)[0].Bytes)
 	}
+	read, err := io.ReadAll(res.Body)
+	w.is.NoError(err)
+	w.is.Equal(int64(len(read)), w.lines("/tasks/bash-1/events")[0].Bytes)
+
+	work = w.start(registrytest.Script{})
+	s := w.subscribe("")
+	work.Complete("exit code: 0")
+	s.next("task.done")
+	s.stop()
+	w.eventually(func() bool { return len(w.lines("/events")) == 1 }, "/events")
+	w.is.Greater(w.lines("/events")[0].Bytes, int64(100))
 }

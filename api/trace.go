@@ -98,24 +98,24 @@ func (c *call) opened() {
 }
 
 // streamWriter is the server's writer, for streams that bound their own writes. It
-// sees when the stream is open.
-func (c *call) streamWriter() http.ResponseWriter {
-	if c.span == nil {
-		return c.ResponseWriter
-	}
-	return &opening{ResponseWriter: c.ResponseWriter, call: c}
-}
+// counts what they write, and sees when the stream is open.
+func (c *call) streamWriter() http.ResponseWriter { return (*openAnswer)(c) }
 
-type opening struct {
-	http.ResponseWriter
-	call *call
-}
+// openAnswer is a call without its methods, so that it costs a stream nothing.
+type openAnswer call
 
 // WriteHeader begins the stream.
-func (o *opening) WriteHeader(status int) {
-	o.ResponseWriter.WriteHeader(status)
-	o.call.opened()
+func (s *openAnswer) WriteHeader(status int) {
+	s.ResponseWriter.WriteHeader(status)
+	(*call)(s).opened()
+}
+
+// Write counts what the server took.
+func (s *openAnswer) Write(p []byte) (int, error) {
+	n, err := s.ResponseWriter.Write(p)
+	s.bytes += int64(n)
+	return n, err
 }
 
 // Unwrap lets [http.ResponseController] reach the server's writer.
-func (o *opening) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+func (s *openAnswer) Unwrap() http.ResponseWriter { return s.ResponseWriter }
