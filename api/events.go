@@ -40,6 +40,7 @@ func (a *API) subscription(c *call, r *http.Request) (sub *sse.Subscription, rel
 	release, err = a.listen(c, r, &agent, observe)
 	return &sse.Subscription{
 		Session:     c.principal.Session,
+		Caller:      c.principal.Subject,
 		Agent:       agent,
 		Observe:     observe,
 		LastEventID: r.Header.Get("Last-Event-ID"),

@@ -240,6 +240,11 @@ func TestTooManyStreams(t *testing.T) {
 	p := w.get("/events").refused(http.StatusTooManyRequests, "limit_reached")
 	w.is.Equal("AFOOT_MAX_STREAMS_PER_SESSION", p.Limit)
 	w.call(http.MethodHead, "/events", "").ok(http.StatusOK)
+	// Callers without a session are told apart.
+	bob := w.as(auth.Claims{Subject: "bob", Scopes: auth.TasksRead})
+	bob.subscribe("")
+	bob.get("/events").refused(http.StatusTooManyRequests, "limit_reached")
+	w.as(auth.Claims{Subject: "carol", Scopes: auth.TasksRead}).subscribe("")
 }
 
 func TestStreamEnds(t *testing.T) {

@@ -105,7 +105,7 @@ func (a *API) awaitMCP(c *call, r *http.Request, x *mcp.Exchange) (begun bool, e
 func (a *API) streamMCP(c *call, r *http.Request, x *mcp.Exchange) error {
 	// The feed bounds its own writes, so it gets the server's writer.
 	c.status = http.StatusOK
-	feed, err := a.hub.OpenFeed(c.streamWriter(), r, c.principal.Session, c.principal.ExpiresAt)
+	feed, err := a.hub.OpenFeed(c.streamWriter(), r, c.principal.Session, c.principal.Subject, c.principal.ExpiresAt)
 	if err != nil {
 		c.status = 0 // nothing was written
 		return err

@@ -26,17 +26,17 @@ type Feed struct {
 	told   sync.Once
 }
 
-// OpenFeed begins a feed: the headers leave at once. Until, when not zero, is when
-// its right to exist ends. The error is one of this package's refusals; then
+// OpenFeed begins a feed: the headers leave at once. Without a session it is counted by
+// its caller. Until, when not zero, is when its right to exist ends. The error is one of this package's refusals; then
 // nothing was written.
-func (h *Hub) OpenFeed(w http.ResponseWriter, r *http.Request, sessionID string, until time.Time) (*Feed, error) {
+func (h *Hub) OpenFeed(w http.ResponseWriter, r *http.Request, sessionID, caller string, until time.Time) (*Feed, error) {
 	f := &Feed{hub: h, over: make(chan struct{})}
 	live := func() bool { return f.ctx.Err() == nil }
 	if err := f.guard.init(w, h.cfg.WriteTimeout, until, live, f.flushed); err != nil {
 		return nil, err
 	}
 	f.ctx, f.cancel = context.WithCancel(r.Context())
-	f.session = h.acquire(sessionID)
+	f.session = h.acquire(bucket(sessionID, caller))
 	if err := h.admitFeed(f); err != nil {
 		f.cancel()
 		h.release(f.session)

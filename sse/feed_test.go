@@ -27,7 +27,7 @@ func feeding(t *testing.T, cfg sse.Config, until time.Time) (hub *sse.Hub, send 
 		wakes <- struct{}{}
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		feed, err := hub.OpenFeed(w, r, "s", until)
+		feed, err := hub.OpenFeed(w, r, "s", "", until)
 		if err != nil {
 			status := http.StatusServiceUnavailable
 			if errors.Is(err, sse.ErrTooManyStreams) {
@@ -99,7 +99,7 @@ func TestCloseMeetsABusyFeedAgain(t *testing.T) {
 	hub := sse.NewHub(sse.Config{})
 	opened, busy, goesOn := make(chan struct{}), make(chan struct{}), make(chan bool, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		feed, err := hub.OpenFeed(w, r, "s", time.Time{})
+		feed, err := hub.OpenFeed(w, r, "s", "", time.Time{})
 		if err != nil {
 			return
 		}

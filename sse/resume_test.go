@@ -189,6 +189,21 @@ func TestAgentFilter(t *testing.T) {
 	h.connect("s", "e-1", "agent", "b").notices("2", "3")
 }
 
+// TestStreamsWithoutASession: they are counted for each caller, and all hear of changes.
+func TestStreamsWithoutASession(t *testing.T) {
+	h := newHouse(t, sse.Config{MaxStreamsPerSession: 1})
+	alice := h.connect("", "", "caller", "alice")
+	h.connect("alice", "")
+	bob := h.connect("", "", "caller", "bob")
+	for _, caller := range []string{"alice", "bob"} {
+		refused := dial(t, h.server.Client(), h.url("", "caller", caller), "")
+		require.Equal(t, http.StatusTooManyRequests, refused.resp.StatusCode)
+	}
+	h.PokeAll("")
+	require.Equal(t, "tasks.changed", alice.next().Name)
+	require.Equal(t, "tasks.changed", bob.next().Name)
+}
+
 func TestTooManyStreams(t *testing.T) {
 	h := newHouse(t, sse.Config{MaxStreamsPerSession: 2})
 	h.connect("s", "")

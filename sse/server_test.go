@@ -22,6 +22,7 @@ func handler(hub *sse.Hub) http.HandlerFunc {
 		q := r.URL.Query()
 		sub := sse.Subscription{
 			Session:     q.Get("session"),
+			Caller:      q.Get("caller"),
 			Agent:       q.Get("agent"),
 			Observe:     q.Has("observe"),
 			LastEventID: r.Header.Get("Last-Event-ID"),

@@ -18,6 +18,8 @@ type Subscription struct {
 	// Session is whose notices are carried. Without one a stream carries the
 	// tasks.changed of [Hub.PokeAll] alone.
 	Session string
+	// Caller is who opens the stream. Without a session streams are counted by this.
+	Caller string
 	// Agent, when not empty, is the only agent whose notices and changes are carried.
 	Agent string
 	// Observe makes the stream carry copies: nothing on it counts as delivered.
@@ -104,7 +106,7 @@ func (h *Hub) open(w http.ResponseWriter, r *http.Request, sub Subscription) (*s
 	}
 	c.callbacks.Add(2)
 	c.ctx, c.cancel = context.WithCancel(r.Context())
-	c.session = h.acquire(sub.Session)
+	c.session = h.acquire(bucket(sub.Session, sub.Caller))
 	if err := h.admit(c); err != nil {
 		c.cancel()
 		h.release(c.session)
