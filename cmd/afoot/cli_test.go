@@ -379,7 +379,10 @@ func TestCompletionOfIDs(t *testing.T) {
 
 	_, stderr, code := r.afoot("--json", "output", "bash-99")
 	require.Equal(t, exitFailed, code)
-	require.JSONEq(t, `{"status":404,"code":"unknown_task","detail":"there is no task bash-99"}`, stderr)
+	var problem client.Problem
+	require.NoError(t, json.Unmarshal([]byte(stderr), &problem), stderr)
+	require.Equal(t, []any{404, client.ErrorCodeUnknownTask, "there is no task bash-99"}, []any{problem.Status, problem.Code, problem.Detail})
+	require.NotEmpty(t, problem.RequestId, "by which the log is searched")
 }
 
 func TestASecretFileThatIsWrong(t *testing.T) {

@@ -47,21 +47,22 @@ func (a *app) tell(err error, code int) {
 		fmt.Fprintln(a.stderr, "afoot:", text)
 		return
 	}
-	problem := map[string]any{"code": "failed", "detail": text}
-	refusal, refused := errors.AsType[*client.RefusalError](err)
-	switch {
-	case refused:
-		detail := refusal.Detail
+	if refusal, ok := errors.AsType[*client.RefusalError](err); ok {
+		problem := refusal.Problem
 		if strings.Contains(err.Error(), "\n") { // there are others
-			detail = text
+			problem.Detail = text
 		}
-		problem = map[string]any{"status": refusal.Status, "code": refusal.Code, "detail": detail}
-	case code == exitUsage:
-		problem["code"] = "usage"
-	case code == exitNoDaemon:
-		problem["code"] = "no_daemon"
+		_ = encodeJSON(a.stderr, problem) // there is nobody else to tell
+		return
 	}
-	_ = encodeJSON(a.stderr, problem) // there is nobody else to tell
+	word := "failed"
+	switch code {
+	case exitUsage:
+		word = "usage"
+	case exitNoDaemon:
+		word = "no_daemon"
+	}
+	_ = encodeJSON(a.stderr, map[string]string{"code": word, "detail": text})
 }
 
 // oneLine makes an error that joins several fit for a terminal.
