@@ -33,7 +33,7 @@ type Mark uint64
 // [TaskGone], [AgentGone], [KeyGone].
 type Row interface{ row() }
 
-// Memory is what a journal remembers, in order of Seq.
+// Memory is what a journal remembers: tasks and agents in order of Seq, keys in that of At.
 type Memory struct {
 	Tasks    []TaskRow
 	Agents   []AgentRow

@@ -1,12 +1,10 @@
 package inmem
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"afoot/registry"
 )
@@ -43,8 +41,6 @@ func (s *Service) Load(ctx context.Context) error {
 			return fmt.Errorf("adopt the tasks: %w", err)
 		}
 	}
-	slices.SortFunc(memory.Tasks, func(a, b registry.TaskRow) int { return cmp.Compare(a.Seq, b.Seq) })
-	slices.SortFunc(memory.Agents, func(a, b registry.AgentRow) int { return cmp.Compare(a.Seq, b.Seq) })
 	back := make([]*record, 0, len(memory.Tasks))
 	for i := range memory.Tasks {
 		if err := ctx.Err(); err != nil {
@@ -241,7 +237,6 @@ func (s *Service) successionLocked() {
 }
 
 func (s *Service) keysBackLocked(rows []registry.KeyRow) {
-	slices.SortStableFunc(rows, func(a, b registry.KeyRow) int { return a.At.Compare(b.At) })
 	done := make(chan struct{})
 	close(done)
 	for _, row := range rows {

@@ -47,8 +47,8 @@ func (s *Service) leave(r *record, w *waiter) {
 	s.dispatch()
 }
 
-// awaitEnd blocks until r has settled, the time is over, ctx has ended the
-// service closes or is handed over. A cancelled wait is only an error when nothing was promised.
+// awaitEnd blocks until r has settled, the time is over, ctx has ended, or the service
+// closes or is handed over. A cancelled wait is only an error when nothing was promised.
 func (s *Service) awaitEnd(ctx context.Context, r *record, w *waiter, most time.Duration) error {
 	s.countBlocked(r, 1)
 	defer s.countBlocked(r, -1)
