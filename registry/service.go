@@ -11,8 +11,8 @@ import (
 // none calls foreign code (producers, listeners) with a lock held.
 //
 // Ended tasks are kept within bounds of number, age and room, and evicted beyond
-// them ([ChangeEvicted]): never a live one, one of which something still lives, or
-// one whose answer is on its way; an unreported one last. A start whose idempotency
+// them ([ChangeEvicted]): never a live one, one of which something still lives, or one
+// whose answer or notice is on its way; an unreported one last. A start whose idempotency
 // key names an evicted task is [CodeGone].
 //
 // Common refusals: [CodeUnknownTask] for an id that never was, [CodeGone] for one

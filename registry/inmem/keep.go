@@ -116,16 +116,19 @@ func (r *record) toldLocked(told registry.Snapshot) {
 }
 
 // heardLocked keeps which notices of a batch were heard. It comes after the listeners
-// kept them: who knows the end only from here would lose it.
+// kept them: who knows the end only from here would lose it. From now on the records
+// may go.
 func (s *Service) heardLocked(batch []event) {
-	if s.cfg.Journal == nil {
-		return
-	}
 	for i := range batch {
-		if r := batch[i].rec; r != nil && !r.removed {
-			r.heard = true
+		r := batch[i].rec
+		if r == nil || r.removed {
+			continue
+		}
+		r.heard = true
+		if s.cfg.Journal != nil {
 			s.appendLocked(r.rowLocked()) // no caller is told of it, so none waits for it
 		}
+		s.idleLocked(r)
 	}
 }
 

@@ -47,7 +47,7 @@ type record struct {
 	// due says that retention let it be because it was busy, and waits until it is idle.
 	due bool
 	// heard says that the listeners heard the notice. It is what the journal knows of
-	// announced: who dies in between announces again.
+	// announced: who dies in between announces again, so the record stays until then.
 	heard bool
 }
 

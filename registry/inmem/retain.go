@@ -51,11 +51,15 @@ func (s *Service) crowdedLocked(r *record) {
 	}
 }
 
-// busyLocked reports whether an answer about an ended record is on its way, or was
-// handed out just now.
+// busyLocked reports whether an answer about an ended record, or its notice, is on its
+// way, or one was handed out just now.
 func (r *record) busyLocked() bool {
-	return r.claims > 0 || r.answering || r.cancelling > 0 || r.handout != nil && r.handout.fresh
+	return r.untoldLocked() || r.claims > 0 || r.answering || r.cancelling > 0 || r.handout != nil && r.handout.fresh
 }
+
+// untoldLocked reports whether nobody but the record knows of an end that is to be told:
+// its notice still waits for the disk, or for its turn.
+func (r *record) untoldLocked() bool { return r.announced && !r.heard && !r.snap.Reported }
 
 // idleLocked puts a record back that was due while it was busy.
 func (s *Service) idleLocked(r *record) {

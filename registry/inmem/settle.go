@@ -78,6 +78,7 @@ func (s *Service) reportLocked(r *record) {
 	}
 	s.markReportedLocked(r, next)
 	s.emitLocked(registry.ChangeReported, r)
+	s.idleLocked(r)
 	if !r.live() {
 		s.crowdedLocked(r)
 	}

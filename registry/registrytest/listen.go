@@ -15,6 +15,7 @@ func listenCases() []testCase {
 		{name: "a listener may detach itself", run: detachesItself},
 		{name: "a change listener that panics starves no other", run: changePanic},
 		{name: "a done listener that panics starves no other", run: donePanic},
+		{name: "a task is not evicted before its end was heard", options: Options{RetainCount: 1}, run: heardThenEvicted},
 		{name: "a done listener may call the service", run: doneCallsBack},
 		{name: "a change listener may call the service", run: changeCallsBack},
 		{name: "events that a listener causes come after the one it hears", run: nestedEvents},
@@ -211,4 +212,28 @@ func nestedEvents(w *world) {
 func settlesKilled(w *Work, _ string) error {
 	w.Settle(registry.Outcome{Status: registry.StatusKilled, Detail: "signal: SIGTERM"})
 	return nil
+}
+
+// heardThenEvicted: also if a listener is slow, or fails.
+func heardThenEvicted(w *world) {
+	for _, fails := range []bool{false, true} {
+		g := w.gate()
+		detach := w.OnDone(registry.AllOwners(), func(registry.Notice) {
+			g.pass()
+			if fails {
+				panic("done")
+			}
+		})
+		a, b, c := w.start(alice(), Script{}), w.start(alice(), Script{}), w.start(alice(), Script{})
+		for _, work := range []*Work{a, b, c} {
+			go work.Complete("")
+			w.pass(tick)
+		}
+		w.kept(a, b, c)
+		g.open()
+		w.evicted(a, b)
+		w.kept(c)
+		w.tale(b, registry.ChangeRegistered, registry.ChangeSettled, notice, registry.ChangeEvicted)
+		detach()
+	}
 }
