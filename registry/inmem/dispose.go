@@ -129,9 +129,6 @@ func (s *Service) teardown(tasks []*record, reason string, shutdown bool) {
 	for _, r := range tasks {
 		s.mu.Lock()
 		live := !r.snap.status.terminal()
-		if live {
-			r.launch.ended = shutdown
-		}
 		if live && shutdown {
 			s.letGoLocked(r) // the call ends too, so the owner is told after the next start
 		}
@@ -143,7 +140,7 @@ func (s *Service) teardown(tasks []*record, reason string, shutdown bool) {
 			}
 			continue
 		}
-		if _, _, err := s.cancel(r, reason, !shutdown, true); err != nil {
+		if _, _, err := s.cancel(r, reason, shutdown, true); err != nil {
 			s.forceFail(r, "cancel failed: "+err.Error(), shutdown)
 		}
 	}
@@ -176,18 +173,23 @@ func (s *Service) await(end <-chan struct{}, bound *time.Timer) bool {
 }
 
 // forceFail settles the record alone, if it is still live. It does not claim that
-// the work has stopped, and a later outcome changes nothing.
+// the work has stopped, and a later outcome changes nothing. One that was reported, and
+// waits for something else, counts.
 func (s *Service) forceFail(r *record, why string, shutdown bool) {
 	s.stay()
 	s.mu.Lock()
-	live := !r.snap.status.terminal()
-	if live {
+	l, orphaned := r.launch, false
+	if r.live() {
 		r.snap.Reported = r.snap.Reported || !shutdown
-		s.settleLocked(r, registry.Outcome{Status: registry.StatusFailed, Detail: why + "; work may be orphaned"}, now())
+		o, at := registry.Outcome{Status: registry.StatusFailed, Detail: why + "; work may be orphaned"}, now()
+		if orphaned = l.outcome == nil; !orphaned {
+			o, at = l.end(), l.at
+		}
+		s.settleLocked(r, o, at)
 	}
 	s.mu.Unlock()
 	s.dispatch()
-	if live {
+	if orphaned {
 		s.cfg.Logger.Warn("task failed by force, work may be orphaned", "task", r.snap.ID, "reason", why)
 	}
 }

@@ -17,7 +17,7 @@ func (s *Service) Kill(ctx context.Context, caller registry.Caller, id registry.
 		return "", registry.Snapshot{}, s.refused(ctx, err)
 	}
 	s.mu.Unlock()
-	v, live, err := s.cancel(r, reason, true, false)
+	v, live, err := s.cancel(r, reason, false, false)
 	if err != nil {
 		return "", registry.Snapshot{}, err
 	}
@@ -43,11 +43,12 @@ func (s *Service) Kill(ctx context.Context, caller registry.Caller, id registry.
 	return registry.KillAlreadyFinished, v.fill(), nil
 }
 
-// cancel asks the producer first. If it refuses, nothing has changed; else the
-// task is stopping and, if so wanted, reported. A settlement in between waits
-// for the verdict. Nothing is asked, and live is false, when the task has ended. While the
-// work is in other hands a patient caller waits, and another is refused.
-func (s *Service) cancel(r *record, reason string, report, patient bool) (v view, live bool, err error) {
+// cancel asks the producer first. If it refuses, nothing has changed; else the task is
+// stopping, and reported unless the shutdown asks: then its end, if it was not known
+// before, is the shutdown's. A settlement in between waits for the verdict. Nothing is
+// asked, and live is false, when the task has ended. While the work is in other hands a
+// patient caller waits, and another is refused.
+func (s *Service) cancel(r *record, reason string, shutdown, patient bool) (v view, live bool, err error) {
 	s.mu.Lock()
 	for s.move.held && r.live() {
 		over := s.move.over
@@ -63,6 +64,7 @@ func (s *Service) cancel(r *record, reason string, report, patient bool) (v view
 		return view{}, false, nil
 	}
 	l := r.launch
+	known := l.outcome != nil
 	r.cancelling++
 	s.move.asks.Add(1)
 	s.mu.Unlock()
@@ -71,7 +73,8 @@ func (s *Service) cancel(r *record, reason string, report, patient bool) (v view
 	r.cancelling--
 	if err == nil {
 		was := r.snap
-		if report && !r.snap.Reported {
+		l.ended = l.ended || shutdown && !known
+		if !shutdown && !r.snap.Reported {
 			next, _ := r.snapshotLocked().MarkedReported()
 			s.markReportedLocked(r, next)
 			if r.snap.status.word() != registry.StatusRunning {

@@ -30,11 +30,16 @@ func (s *Service) applyLocked(l *launch) {
 	if l.rec == nil || l.outcome == nil || l.asking || l.rec.cancelling > 0 {
 		return
 	}
+	s.settleLocked(l.rec, l.end(), l.at)
+}
+
+// end is the outcome that was reported, and counts.
+func (l *launch) end() registry.Outcome {
 	o := *l.outcome
 	if l.ended {
 		o.Status, o.Detail = registry.StatusKilled, registry.DetailShutdown
 	}
-	s.settleLocked(l.rec, o, l.at)
+	return o
 }
 
 // settleLocked records the first terminal outcome: commit, release the waiters,

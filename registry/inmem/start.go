@@ -21,7 +21,7 @@ type launch struct {
 	orphan registry.Run
 	// asking says that the run is asked for its last facts; settlement waits.
 	asking bool
-	// ended says that the daemon's shutdown asked for the end.
+	// ended says that the work ends because the daemon's shutdown asked it to.
 	ended bool
 	// handle is what the journal needs to give the run back, until the next row.
 	handle json.RawMessage
@@ -290,6 +290,7 @@ func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.
 	room.live++
 	s.total.live++
 	r.snap.startedAt = momentOf(now())
+	r.snap.Foreground = r.snap.Foreground && !s.shut // else its call ends too
 	rises := s.numbers[snap.Kind].publish(got.number)
 	s.seq++
 	r.seq = s.seq
@@ -308,7 +309,7 @@ func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.
 	s.mu.Unlock()
 	s.dispatch()
 	if ending { // whoever ends the owner may have looked already
-		_, _, _ = s.cancel(r, "its owner was ending while it started", !s.isShut(), true)
+		_, _, _ = s.cancel(r, "its owner was ending while it started", s.isShut(), true)
 	}
 	return r, v, nil
 }

@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"context"
 	"time"
 
 	"afoot/registry"
@@ -14,6 +15,11 @@ func shutdownCases() []durableCase {
 		{name: "a kill before it stays reported", options: bound, run: shutdownKilled},
 		{name: "work that did not end in time is told too", options: bound, run: shutdownForced},
 		{name: "ends that were due are told after the next start", options: bound, run: shutdownDue},
+		{name: "work whose start was under way is told too", options: bound, run: shutdownStarting},
+		{name: "also if a call would have waited for it", options: bound, run: shutdownStartingForeground},
+		{name: "an end that was reported before it stands", options: bound, run: shutdownEnded},
+		{name: "also if nobody can say what is kept of it", options: bound, run: shutdownEndedStuck},
+		{name: "so does one that comes before work is asked to end", options: bound, run: shutdownEnding},
 		{name: "agents and leases go on", options: bound, run: shutdownAgents},
 		{name: "it returns when all is written", options: bound, run: shutdownWritten},
 		{name: "it returns while nothing can be written", options: bound, run: shutdownUnwritten},
@@ -107,4 +113,81 @@ func shutdownUnloaded(w *durableWorld) {
 	s := w.factory(w.t, w.c.options, NewJournal())
 	w.is.NoError(s.Close(w.ctx))
 	w.is.Error(s.Load(w.ctx))
+}
+
+// shutdownStart has a shutdown begin while a starter runs.
+func (w *durableWorld) shutdownStart(foreground bool) {
+	g := w.gate()
+	r := w.request(Script{Cancel: settlesKilled, Start: func(context.Context, *Work) error { g.pass(); return nil }})
+	r.Foreground = foreground
+	starting := w.starting(alice(), r)
+	closing := w.closing()
+	g.open()
+	_, err := closing.result()
+	w.is.NoError(err)
+	started, err := starting.result()
+	w.is.NoError(err)
+	w.is.False(started.Snapshot.Foreground)
+	w = w.reopen()
+	work := w.jobs.Work(started.Snapshot.ID)
+	s := w.get(work)
+	w.is.Equal(registry.StatusKilled, s.Status)
+	w.is.Equal(registry.DetailShutdown, s.Detail)
+	w.is.False(s.Reported)
+	w.tale(work, notice)
+}
+
+func shutdownStarting(w *durableWorld)           { w.shutdownStart(false) }
+func shutdownStartingForeground(w *durableWorld) { w.shutdownStart(true) }
+
+// ending is work that has ended, of which is still being asked what is kept.
+func (w *durableWorld) ending(verdict error) (*Work, *gate) {
+	g := w.gate()
+	work := w.start(alice(), Script{
+		Handle: func(work *Work) error {
+			if work.over() {
+				g.pass()
+			}
+			return nil
+		},
+		Cancel: func(*Work, string) error { return verdict },
+	})
+	go work.Complete("exit code: 3")
+	w.settled()
+	return work, g
+}
+
+func shutdownEnded(w *durableWorld) {
+	for _, verdict := range []error{nil, registry.ErrEnded} {
+		work, g := w.ending(verdict)
+		c := w.closing()
+		g.open()
+		_, err := c.result()
+		w.is.NoError(err)
+		w = w.reopen()
+		w.is.Equal(registry.StatusCompleted, w.get(work).Status)
+		w.is.Equal("exit code: 3", w.get(work).Detail)
+		w.tale(work, notice)
+	}
+}
+
+func shutdownEndedStuck(w *durableWorld) {
+	work, g := w.ending(nil)
+	w.is.NoError(w.Close(w.ctx))
+	w.is.Equal("exit code: 3", w.get(work).Detail)
+	g.open()
+	w.settled()
+	w = w.die(100)
+	w.is.Equal("exit code: 3", w.get(work).Detail)
+	w.tale(work, notice)
+}
+
+func shutdownEnding(w *durableWorld) {
+	work := w.start(alice(), Script{Cancel: func(work *Work, _ string) error {
+		work.Complete("exit code: 3")
+		return registry.ErrEnded
+	}})
+	w = w.reopen()
+	w.is.Equal("exit code: 3", w.get(work).Detail)
+	w.tale(work, notice)
 }
