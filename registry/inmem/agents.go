@@ -22,6 +22,8 @@ type agent struct {
 	timer *time.Timer // nil: no lease
 	// expires tells a timer that fired from one that was stopped too late.
 	expires time.Time
+	// used says that it has, or had, a task.
+	used bool
 	// disposing refuses new work; gone says that the disposal is over.
 	disposing, gone bool
 	// kept says that the journal has a row of it; mark is that row's.
@@ -119,9 +121,10 @@ func (s *Service) defaultAgentLocked(name string) *agent {
 	return mine.standin
 }
 
-// forgetAgentLocked drops a default agent that a refused start had begun.
+// forgetAgentLocked drops a default agent that a refused start had begun. One that had a
+// task may have notices that are pending, for its end to remove.
 func (s *Service) forgetAgentLocked(a *agent) {
-	if a == nil || a.owner.Agent != registry.DefaultAgent || a.disposing || a.live+a.starting+a.ended.count > 0 {
+	if a == nil || a.owner.Agent != registry.DefaultAgent || a.disposing || a.used || a.starting > 0 {
 		return
 	}
 	s.removeAgentLocked(a)
@@ -136,10 +139,6 @@ func (s *Service) removeAgentLocked(a *agent) {
 	}
 	if s.agents[a.owner.Agent] == a {
 		delete(s.agents, a.owner.Agent)
-	}
-	if a.kept {
-		a.kept = false
-		s.goneLocked(a.owner.Incarnation, registry.AgentGone{Owner: a.owner})
 	}
 	s.forgetSessionLocked(a.owner.Session)
 }

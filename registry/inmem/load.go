@@ -169,7 +169,7 @@ func (s *Service) agentsBackLocked(rows []registry.AgentRow) {
 // agentBackLocked makes an agent that was there before; the newest default one of a
 // session is the one that the session acts as.
 func (s *Service) agentBackLocked(owner registry.Owner) *agent {
-	a := &agent{owner: owner, disposed: make(chan struct{})}
+	a := &agent{owner: owner, used: true, disposed: make(chan struct{})}
 	mine := s.sessionLocked(owner.Session)
 	mine.agents = append(mine.agents, a)
 	if owner.Agent == registry.DefaultAgent {

@@ -286,6 +286,9 @@ func (s *Service) publish(l *launch, got place, run registry.Run, snap registry.
 		s.contain("cancel", func() { _ = run.Cancel(late.Error()) })
 		return nil, view{}, late
 	}
+	if got.agent != nil {
+		got.agent.used = true
+	}
 	room := s.roomLocked(got.agent)
 	room.live++
 	s.total.live++

@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ func agentCases() []testCase {
 		{name: "a full session refuses and a disposed agent makes room", options: two, run: agentLimit},
 		{name: "an agent's id is never used again", run: agentNeverAgain},
 		{name: "the default agent begins anew after its disposal", run: agentDefault},
+		{name: "a refused start leaves a default agent that had tasks", options: Options{RetainAge: time.Hour, MaxTasks: 1}, run: agentDefaultStays},
 		{name: "an agent may dispose itself", run: agentDisposesItself},
 		{name: "disposing refuses unknown foreign and gone agents", run: agentDisposeRefused},
 		{name: "a call's release may come twice and after the disposal", run: agentRelease},
@@ -192,4 +194,19 @@ func agentRelease(w *world) {
 		release()
 		release()
 	}
+}
+
+// agentDefaultStays: its end takes back the notices of what was evicted.
+func agentDefaultStays(w *world) {
+	work := w.ends(alice(), Script{})
+	w.pass(2 * time.Hour)
+	w.evicted(work)
+	other := w.start(bob(), Script{Cancel: settlesKilled})
+	w.full(w.tryStart(alice()), taskLimit)
+	w.kill(other, "")
+	_, err := w.Start(w.ctx, alice(), w.request(Script{Start: func(context.Context, *Work) error { return errBoom }}))
+	w.is.ErrorIs(err, errBoom)
+	w.is.NoError(w.DisposeAgent(w.ctx, alice(), registry.DefaultAgent))
+	w.is.Equal(1, w.gone(registry.Caller{Session: "alice", Agent: registry.DefaultAgent}))
+	w.is.NotEqual(work.Owner, w.start(alice(), Script{Cancel: settlesKilled}).Owner)
 }
