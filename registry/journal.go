@@ -67,6 +67,8 @@ type AgentRow struct {
 	Owner Owner
 	Label string
 	Lease time.Duration
+	// Ending says that its end has begun; [AgentGone] comes when it is over.
+	Ending bool
 }
 
 // KeyRow is one remembered idempotency key, under session, subject and key.

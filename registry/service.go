@@ -93,7 +93,8 @@ type Agents interface {
 	Act(ctx context.Context, caller Caller) (release func(), err error)
 	// DisposeAgent ends an agent: its live tasks are cancelled and awaited, its
 	// records and pending notices removed, observers told. It returns when that is
-	// so, or with ctx's error while the disposal goes on.
+	// so, or with ctx's error while the disposal goes on. Who was told that the agent is
+	// gone will not see it again: with a journal the next process goes on with its end.
 	DisposeAgent(ctx context.Context, caller Caller, agent string) error
 }
 

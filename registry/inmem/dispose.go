@@ -63,6 +63,7 @@ func (s *Service) disposeLocked(a *agent, reason string) {
 		return
 	}
 	a.disposing = true
+	s.keepEndingLocked(a)
 	if mine := s.sessions[a.owner.Session]; mine != nil && mine.standin == a {
 		mine.standin = nil // the next start begins a successor
 	}

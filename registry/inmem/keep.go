@@ -10,7 +10,8 @@ import (
 
 // rows is what a Service knows of its journal. Guarded by Service.mu.
 type rows struct {
-	// mark is that of the newest row, removals that of the newest that removed something.
+	// mark is that of the newest row, removals that of the newest that removed something or
+	// said that an owner is ending.
 	mark, removals registry.Mark
 	// seq is the highest one in any row.
 	seq uint64
@@ -76,6 +77,15 @@ func (s *Service) agentKeptLocked(a *agent) {
 	s.rows.seq = max(s.rows.seq, a.owner.Incarnation)
 }
 
+// keepEndingLocked writes that an owner's end has begun: who was told so will not see it
+// again, for a successor goes on with that.
+func (s *Service) keepEndingLocked(a *agent) {
+	if a.kept {
+		s.appendLocked(a.rowLocked())
+		s.rows.removals = s.rows.mark
+	}
+}
+
 // goneLocked writes removals, the newest of which had that seq. No later task or agent
 // gets a seq that is gone.
 func (s *Service) goneLocked(seq uint64, gone ...registry.Row) {
@@ -106,7 +116,7 @@ func (r *record) rowLocked() registry.TaskRow {
 }
 
 func (a *agent) rowLocked() registry.AgentRow {
-	return registry.AgentRow{Seq: a.owner.Incarnation, Owner: a.owner, Label: a.label, Lease: a.lease}
+	return registry.AgentRow{Seq: a.owner.Incarnation, Owner: a.owner, Label: a.label, Lease: a.lease, Ending: a.disposing}
 }
 
 // toldLocked remembers sizes that somebody was told: the next row has them.

@@ -17,7 +17,7 @@ import (
 // [registry.DetailLost], which the listeners hear.
 // So they do of each end whose notice they may not have heard yet: one who heard it
 // just before the daemon died hears it again, and knows it by the task's id. Leases
-// begin anew; bounds of retention hold at once.
+// begin anew; bounds of retention hold at once, and the ends of owners go on.
 func (s *Service) Load(ctx context.Context) error {
 	if s.cfg.Journal == nil {
 		return nil
@@ -59,7 +59,7 @@ func (s *Service) Load(ctx context.Context) error {
 	s.successionLocked()
 	s.loading = false
 	s.mu.Unlock()
-	s.arrive(back, from.Ending)
+	s.arrive(back)
 	s.dispatch()
 	return nil
 }
@@ -160,7 +160,10 @@ func (s *Service) agentsBackLocked(rows []registry.AgentRow) {
 	for _, row := range rows {
 		a := s.agentBackLocked(row.Owner)
 		a.label, a.lease, a.kept = row.Label, row.Lease, true
-		if a.lease > 0 {
+		switch {
+		case row.Ending: // before its tasks are back: no end of them is due
+			s.disposeLocked(a, "agent disposed")
+		case a.lease > 0:
 			s.leaseLocked(a)
 		}
 	}

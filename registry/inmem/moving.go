@@ -29,8 +29,6 @@ func newMoving() moving { return moving{begun: make(chan struct{}), over: make(c
 // moved is what passes to the next image of the program. All else is in the journal.
 type moved struct {
 	Runs map[registry.ID]json.RawMessage `json:"runs,omitempty"`
-	// Ending are the owners whose disposal is under way.
-	Ending []registry.Owner `json:"ending,omitempty"`
 }
 
 // movingRetry is when a call that came during a hand-over should come again.
@@ -94,15 +92,6 @@ func (s *Service) HandOver(ctx context.Context) (state json.RawMessage, err erro
 	if err := s.flush(ctx); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	for _, mine := range s.sessions {
-		for _, a := range mine.agents {
-			if a.disposing {
-				to.Ending = append(to.Ending, a.owner)
-			}
-		}
-	}
-	s.mu.Unlock()
 	return json.Marshal(to)
 }
 
@@ -257,23 +246,14 @@ func (s *Service) goOnLocked(r *record) {
 	}
 }
 
-// arrive settles what has ended since it was adopted, and goes on with disposals.
-func (s *Service) arrive(back []*record, ending []registry.Owner) {
+// arrive settles what has ended since it was adopted.
+func (s *Service) arrive(back []*record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range back {
 		if l := r.launch; l != nil && l.asking {
 			s.askLastLocked(l)
 			s.applyLocked(l)
-		}
-	}
-	for _, owner := range ending {
-		if mine := s.sessions[owner.Session]; mine != nil {
-			for _, a := range mine.agents {
-				if a.owner == owner {
-					s.disposeLocked(a, "agent disposed")
-				}
-			}
 		}
 	}
 }

@@ -25,7 +25,11 @@ func (c *db) memory() (m registry.Memory, err error) {
 	}
 	err = c.query("SELECT session, agent, incarnation, seq, label, lease FROM agents", func(row *columns) {
 		owner := registry.Owner{Session: row.text(), Agent: row.text(), Incarnation: row.uint()}
-		m.Agents = append(m.Agents, registry.AgentRow{Owner: owner, Seq: row.uint(), Label: row.text(), Lease: time.Duration(row.int())})
+		a := registry.AgentRow{Owner: owner, Seq: row.uint(), Label: row.text(), Lease: time.Duration(row.int())}
+		if a.Ending = a.Lease < 0; a.Ending { // see leaseColumn
+			a.Lease = ^a.Lease
+		}
+		m.Agents = append(m.Agents, a)
 	})
 	if err != nil {
 		return m, err

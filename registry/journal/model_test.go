@@ -77,7 +77,7 @@ func rowsOf(t *rapid.T, number *uint64) (rows []any) {
 		case 2:
 			rows = append(rows, registry.TaskGone{ID: registry.NewID("bash", n())})
 		case 3:
-			rows = append(rows, registry.AgentRow{Owner: registry.Owner{Session: "s", Incarnation: n()}, Label: rapid.String().Draw(t, "label")})
+			rows = append(rows, registry.AgentRow{Owner: registry.Owner{Session: "s", Incarnation: n()}, Label: rapid.String().Draw(t, "label"), Ending: rapid.Bool().Draw(t, "ending")})
 		case 4:
 			rows = append(rows, registry.AgentGone{Owner: registry.Owner{Session: "s", Incarnation: n()}})
 		case 5:

@@ -18,7 +18,7 @@ func (c *db) put(row any) error {
 		return c.run("DELETE FROM tasks WHERE id = ?", string(r.ID))
 	case registry.AgentRow:
 		return c.run("INSERT OR REPLACE INTO agents VALUES (?, ?, ?, ?, ?, ?)",
-			r.Owner.Session, r.Owner.Agent, r.Owner.Incarnation, r.Seq, r.Label, int64(r.Lease))
+			r.Owner.Session, r.Owner.Agent, r.Owner.Incarnation, r.Seq, r.Label, leaseColumn(r))
 	case registry.AgentGone:
 		return c.run("DELETE FROM agents WHERE session = ? AND agent = ? AND incarnation = ?",
 			r.Owner.Session, r.Owner.Agent, r.Owner.Incarnation)
@@ -33,6 +33,15 @@ func (c *db) put(row any) error {
 		return c.run("INSERT OR REPLACE INTO settings VALUES (?, ?)", r.name, r.value)
 	}
 	return c.putNotice(row)
+}
+
+// leaseColumn is negative of an ending agent, whose lease is over: a column of its own would
+// be another version of the schema, which older binaries refuse.
+func leaseColumn(r registry.AgentRow) int64 {
+	if r.Ending {
+		return ^int64(r.Lease)
+	}
+	return int64(r.Lease)
 }
 
 func (c *db) putTask(r registry.TaskRow) error {

@@ -16,6 +16,7 @@ func keptAgentCases() []durableCase {
 		{name: "a successor of a disposed default agent is somebody else, always", run: agentsSuccessor},
 		{name: "a disposal that was not answered is all or nothing", options: Options{MaxTasksPerOwner: 20}, run: agentsHalfDisposed},
 		{name: "a default agent whose disposal was under way goes", run: agentsDefaultHalfDisposed},
+		{name: "an agent that was told to be gone stays gone, and its end goes on", options: Options{TeardownTimeout: 8 * time.Second}, run: agentsEnding},
 		{name: "leases begin anew", run: agentsLeases},
 		{name: "a full session is full", options: Options{MaxAgentsPerSession: 2}, run: agentsFull},
 		{name: "an agent that was not answered may be there", run: agentsUnanswered},
@@ -140,4 +141,30 @@ func agentsUnanswered(w *durableWorld) {
 		w.is.Len(w.agents(alice()), lucky)
 	}
 	w.is.Equal("agent-2", w.open(alice(), 0).Agent)
+}
+
+func agentsEnding(w *durableWorld) {
+	agent := w.open(alice(), time.Minute)
+	live, ended := w.start(agent, Script{}), w.start(agent, Script{})
+	w.promised(ended, registry.ReadOptions{}) // else its notice is due
+	w.journal.Hold()
+	d := w.disposing(alice(), agent.Agent)
+	c := begin(w.ctx, func(ctx context.Context) (func(), error) { return w.Act(ctx, agent) })
+	w.pass(time.Second)
+	w.is.False(c.returned(), "told that it is gone, which it may not be")
+	w.journal.Write(100)
+	w.settled()
+	_, err := c.result()
+	w.refused(err, registry.CodeGone)
+	w.is.False(d.returned())
+	w.is.Len(live.Cancels(), 1)
+	w = w.die(0)
+	_, err = w.Act(w.ctx, agent)
+	w.refused(err, registry.CodeGone)
+	w.is.Equal(1, w.gone(agent))
+	for _, work := range []*Work{live, ended} {
+		w.codes(registry.CodeGone, work.ID)
+		w.notices(work, 0)
+		w.is.Equal(1, w.of(work).Discards())
+	}
 }
