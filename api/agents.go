@@ -45,8 +45,14 @@ func (a *API) disposeAgent(c *call, r *http.Request) error {
 	if q := queryOf(r); q.err != nil {
 		return q.err
 	}
+	switch pinned := c.principal.Agent; {
+	case c.caller.Session == "":
+		return registry.Errorf(registry.CodeForbidden, "This token has no session, so no agent to end.")
+	case pinned != "" && c.target != pinned:
+		return registry.Errorf(registry.CodeForbidden, "This token acts for the agent %s only.", pinned)
+	}
 	dispose := func() error { return a.service.DisposeAgent(r.Context(), c.caller, c.target) }
-	if c.target == registry.DefaultAgent && c.caller.Session != "" {
+	if c.target == registry.DefaultAgent {
 		dispose = func() error { return a.disposeDefault(r.Context(), c.caller) }
 	}
 	if err := dispose(); err != nil {

@@ -82,8 +82,16 @@ func TestPinnedAgent(t *testing.T) {
 	pinned.get("/tasks", "Afoot-Agent", "agent-2").refused(http.StatusForbidden, "forbidden")
 	pinned.get("/tasks", "Afoot-Agent", "default").refused(http.StatusForbidden, "forbidden")
 	pinned.get("/events?agent=agent-2").refused(http.StatusForbidden, "forbidden")
+	for _, other := range []string{"agent-2", "agent-7", "default"} {
+		pinned.call(http.MethodDelete, "/agents/"+other, "").refused(http.StatusForbidden, "forbidden")
+	}
 	w.as(auth.Claims{Scopes: auth.TasksWrite}).get("/tasks", "Afoot-Agent", "agent-1").refused(http.StatusForbidden, "forbidden")
 	w.as(auth.Claims{Scopes: auth.TasksWrite}).get("/events?agent=agent-1").refused(http.StatusForbidden, "forbidden")
+	for _, agent := range []string{"agent-1", "default"} {
+		w.as(auth.Claims{Scopes: auth.TasksWrite}).call(http.MethodDelete, "/agents/"+agent, "").refused(http.StatusForbidden, "forbidden")
+	}
+	ender := w.as(auth.Claims{Session: "bob", Agent: "default", Scopes: auth.TasksWrite})
+	ender.call(http.MethodDelete, "/agents/default", "").ok(http.StatusNoContent)
 }
 
 // TestOpenRequestHoldsTheLease: a wait longer than the lease does not end its agent.

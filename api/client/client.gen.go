@@ -1375,7 +1375,8 @@ type ClientInterface interface {
 	//
 	// Cancels the agent's live tasks, waits until they have really ended, removes
 	// its records and pending notices, and only then answers. It goes on if the
-	// caller leaves.
+	// caller leaves. A token with the claim `agent` ends that agent only, one
+	// without session none: 403.
 	//
 	// Corresponds with DELETE /agents/{id} (the `DisposeAgent` operationId).
 	DisposeAgent(ctx context.Context, id string, params *DisposeAgentParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1786,7 +1787,8 @@ func (c *Client) OpenAgent(ctx context.Context, params *OpenAgentParams, body Op
 //
 // Cancels the agent's live tasks, waits until they have really ended, removes
 // its records and pending notices, and only then answers. It goes on if the
-// caller leaves.
+// caller leaves. A token with the claim `agent` ends that agent only, one
+// without session none: 403.
 //
 // Corresponds with DELETE /agents/{id} (the `DisposeAgent` operationId).
 func (c *Client) DisposeAgent(ctx context.Context, id string, params *DisposeAgentParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4240,7 +4242,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Cancels the agent's live tasks, waits until they have really ended, removes
 	// its records and pending notices, and only then answers. It goes on if the
-	// caller leaves.
+	// caller leaves. A token with the claim `agent` ends that agent only, one
+	// without session none: 403.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6012,7 +6015,8 @@ func (c *ClientWithResponses) OpenAgentWithResponse(ctx context.Context, params 
 //
 // Cancels the agent's live tasks, waits until they have really ended, removes
 // its records and pending notices, and only then answers. It goes on if the
-// caller leaves.
+// caller leaves. A token with the claim `agent` ends that agent only, one
+// without session none: 403.
 //
 // Returns a wrapper object for the known response body format(s).
 //
