@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,8 @@ type Authority struct {
 	foreign atomic.Pointer[foreign]
 	seen    *remembered
 	codes   *codes
+	// swap lets one SetJWKS wait for another.
+	swap sync.Mutex
 }
 
 // New loads the keys. It refuses a secret file that [LoadSecret] refuses, a JWKS
@@ -43,6 +46,7 @@ func New(cfg Config) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
+	next.begin()
 	a.foreign.Store(next)
 	return a, nil
 }

@@ -46,6 +46,15 @@ func (a *Authority) open(source string) (*foreign, error) {
 	return f, err
 }
 
+// begin lets the key set be refreshed in the background. Before that only its opener
+// changes it.
+func (f *foreign) begin() {
+	if f.keys != nil {
+		f.keys.begin()
+	}
+}
+
+// close ends what changes the key set, also by who still has it in hand.
 func (f *foreign) close() {
 	f.once.Do(func() {
 		if f.keys != nil {
@@ -59,6 +68,8 @@ func (f *foreign) close() {
 // keys, is refused, and the old one stays. It may block for [Config].JWKSTimeout, and
 // changes nothing if source is what it was; a file is watched anyway.
 func (a *Authority) SetJWKS(source string) error {
+	a.swap.Lock()
+	defer a.swap.Unlock()
 	old := a.foreign.Load()
 	if old.source == source {
 		return nil
@@ -74,10 +85,13 @@ func (a *Authority) SetJWKS(source string) error {
 			return errors.New("the JWKS gave no key, so the one before it stays")
 		}
 	}
+	// Between the last refresh of the old one and the first of the new one: each would
+	// end keys that the other set goes on with.
+	old.close()
 	if old.keys != nil {
 		succeed(old.keys.keys(), ring, a.now())
 	}
+	next.begin()
 	a.foreign.Store(next)
-	old.close()
 	return nil
 }

@@ -58,7 +58,7 @@ func (f *jwksFile) keys() *keyring { return f.ring.Load() }
 
 func (f *jwksFile) missed(_ context.Context, now time.Time, _ error) { f.refresh(now) }
 
-func (f *jwksFile) close() {}
+func (f *jwksFile) begin() {}
 
 func (f *jwksFile) loadFile(now time.Time) error {
 	data, err := readPublic(f.path)

@@ -29,7 +29,10 @@ type jwksURL struct {
 
 	ring atomic.Pointer[keyring]
 
+	ctx    context.Context //nolint:containedctx // the life of the goroutine and of the first fetch
 	cancel context.CancelFunc
+	begun  bool          // the goroutine runs; close comes after
+	first  error         // what the first fetch came to
 	asked  chan struct{} // capacity 1: a fetch is wanted now
 	done   chan struct{} // closed when the goroutine has ended
 
@@ -39,7 +42,7 @@ type jwksURL struct {
 }
 
 // openJWKSURL makes the first fetch before it returns; its failure is logged, and
-// the goroutine goes on trying.
+// the goroutine, which begin starts, goes on trying.
 func openJWKSURL(cfg Config, u *url.URL) *jwksURL {
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		cfg.Logger.Warn("JWKS comes over plain HTTP: whoever is on its way can change the keys", logSource, u.Redacted())
@@ -53,6 +56,7 @@ func openJWKSURL(cfg Config, u *url.URL) *jwksURL {
 		timeout: cfg.JWKSTimeout,
 		now:     cfg.Now,
 		log:     cfg.Logger,
+		ctx:     ctx,
 		cancel:  cancel,
 		asked:   make(chan struct{}, 1),
 		done:    make(chan struct{}),
@@ -60,9 +64,13 @@ func openJWKSURL(cfg Config, u *url.URL) *jwksURL {
 	}
 	none, _ := parseKeyset([]byte(`{"keys":[]}`), "", cfg.Logger)
 	j.ring.Store(none)
-	first := j.fetch(ctx)
-	go j.run(ctx, first)
+	j.first = j.fetch(ctx)
 	return j
+}
+
+func (j *jwksURL) begin() {
+	j.begun = true
+	go j.run(j.ctx, j.first)
 }
 
 func (j *jwksURL) keys() *keyring { return j.ring.Load() }
@@ -97,7 +105,9 @@ func (j *jwksURL) missed(ctx context.Context, now time.Time, err error) {
 
 func (j *jwksURL) close() {
 	j.cancel()
-	<-j.done
+	if j.begun {
+		<-j.done
+	}
 }
 
 func (j *jwksURL) run(ctx context.Context, last error) {

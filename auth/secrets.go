@@ -67,7 +67,7 @@ func (s *secrets) current() *key { return s.state.Load().current }
 
 func (s *secrets) missed(_ context.Context, now time.Time, _ error) { s.refresh(now) }
 
-func (s *secrets) close() {}
+func (s *secrets) begin() {}
 
 // loadFiles reads the current secret first: RotateSecret writes it last, so that
 // no order of the two lets a good secret fall through.

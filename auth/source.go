@@ -18,7 +18,10 @@ type keySource interface {
 	// missed looks for newer keys because a token failed with err; it returns when
 	// keys may have changed, or when there is no use in waiting.
 	missed(ctx context.Context, now time.Time, err error)
-	// close ends what runs in the background and waits for it.
+	// begin starts what runs in the background, once and not after close.
+	begin()
+	// close ends what runs in the background and waits for it. The keys stay as they
+	// are from then on.
 	close()
 }
 

@@ -26,6 +26,7 @@ type watch struct {
 	mu     sync.Mutex
 	seen   []os.FileInfo // as of the last load; nil for a file that wasn't there
 	failed string        // what the last load failed with; empty after a good one
+	closed bool
 }
 
 // start loads for the first time.
@@ -55,6 +56,9 @@ func (w *watch) refresh(now time.Time) { w.check(now, false) }
 func (w *watch) check(now time.Time, retry bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
 	found := w.look()
 	if same(found, w.seen) && (w.failed == "" || !retry) {
 		return
@@ -71,6 +75,13 @@ func (w *watch) check(now time.Time, retry bool) {
 		w.log.Warn("keys changed but can't be loaded; the old ones stay", logSource, w.source, logError, err)
 	}
 	w.failed = err.Error()
+}
+
+// close ends all loading, and waits for a load that is under way.
+func (w *watch) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
 }
 
 func (w *watch) look() []os.FileInfo {
