@@ -46,7 +46,7 @@ func (a *API) subscription(c *call, r *http.Request) (sub *sse.Subscription, rel
 		LastEventID: r.Header.Get("Last-Event-ID"),
 		Gone:        func() bool { return gone(r.Context()) },
 		Shape:       withMessage(format),
-		Until:       c.principal.ExpiresAt,
+		Right:       c.principal,
 	}, release, err
 }
 

@@ -14,6 +14,8 @@ type faulty struct {
 	broken atomic.Bool
 	// openLog, when set, gives the logs.
 	openLog func(context.Context) (registry.RawLog, error)
+	// afterRead, when set, comes between a consuming read and its answer.
+	afterRead func()
 }
 
 func (f *faulty) fault() error {
@@ -54,6 +56,9 @@ func (f *faulty) List(ctx context.Context, c registry.Caller, opts registry.List
 func (f *faulty) Read(ctx context.Context, c registry.Caller, id registry.ID, opts registry.ReadOptions) (*registry.Delivery, error) {
 	if err := f.fault(); err != nil {
 		return nil, err
+	}
+	if f.afterRead != nil {
+		defer f.afterRead()
 	}
 	return f.Service.Read(ctx, c, id, opts)
 }

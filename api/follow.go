@@ -52,8 +52,9 @@ func (p *logPiece) follow(c *call, r *http.Request, rng byteRange, ranged bool) 
 // goOn calls send with each new end of the output, until the last.
 func (p *logPiece) goOn(c *call, r *http.Request, send func(end int64) error) error {
 	left := c.api.left()
-	expiry := time.NewTimer(time.Until(c.principal.ExpiresAt))
-	defer expiry.Stop()
+	expired := make(chan struct{})
+	unwatch := c.principal.Watch(func() { close(expired) })
+	defer unwatch()
 	rest := time.NewTimer(lull)
 	defer rest.Stop()
 	for {
@@ -61,8 +62,15 @@ func (p *logPiece) goOn(c *call, r *http.Request, send func(end int64) error) er
 		if first > p.begin {
 			return http.ErrAbortHandler // fell behind: never a silent hole
 		}
-		if err := send(next); err != nil {
+		if c.principal.Ended() {
+			return http.ErrAbortHandler
+		}
+		end := min(next, p.begin+maxChunk)
+		if err := send(end); err != nil {
 			return err
+		}
+		if end < next {
+			continue
 		}
 		if ended {
 			return nil
@@ -74,7 +82,7 @@ func (p *logPiece) goOn(c *call, r *http.Request, send func(end int64) error) er
 			return http.ErrAbortHandler
 		case <-left:
 			return http.ErrAbortHandler
-		case <-expiry.C:
+		case <-expired:
 			return http.ErrAbortHandler
 		}
 		_, _, ended = p.log.Bounds()

@@ -35,7 +35,14 @@ func (a *API) serveMCP(c *call, r *http.Request) error {
 		defer cancel()
 		r = r.WithContext(ctx)
 	}
-	x, err := a.mcp.Open(r, mcp.Who{
+	// A stream says bye when the right ends; all else is cancelled then.
+	rightful := r.Context()
+	if r.Method == http.MethodPost {
+		ctx, release := c.rightful(rightful)
+		defer release()
+		rightful = ctx
+	}
+	x, err := a.mcp.Open(r.WithContext(rightful), mcp.Who{
 		Caller: c.caller, Subject: c.principal.Subject, Writes: !c.looksOnly(), Until: c.principal.ExpiresAt,
 	}, body)
 	if err != nil {
@@ -48,6 +55,8 @@ func (a *API) serveMCP(c *call, r *http.Request) error {
 	}
 	answer, streams, err := x.Answer()
 	switch {
+	case !streams && c.principal.Ended():
+		return mcpProblem(tools.ErrExpired)
 	case err != nil:
 		return mcpProblem(err)
 	case streams:
@@ -105,7 +114,7 @@ func (a *API) awaitMCP(c *call, r *http.Request, x *mcp.Exchange) (begun bool, e
 func (a *API) streamMCP(c *call, r *http.Request, x *mcp.Exchange) error {
 	// The feed bounds its own writes, so it gets the server's writer.
 	c.status = http.StatusOK
-	feed, err := a.hub.OpenFeed(c.streamWriter(), r, c.principal.Session, c.principal.Subject, c.principal.ExpiresAt)
+	feed, err := a.hub.OpenFeed(c.streamWriter(), r, c.principal.Session, c.principal.Subject, c.principal)
 	if err != nil {
 		c.status = 0 // nothing was written
 		return err
@@ -122,6 +131,7 @@ func (a *API) streamMCP(c *call, r *http.Request, x *mcp.Exchange) error {
 			for _, message := range x.Messages() {
 				feed.Send("", "message", message)
 			}
+			feed.Wait(x.Done(), nil) // says bye if that is due
 			return nil
 		default:
 		}
@@ -137,7 +147,7 @@ func mcpProblem(err error) error {
 	case errors.Is(err, mcp.ErrUnknownSession):
 		return registry.Errorf(CodeNotFound, "There is no such MCP session, or it is not this token's; begin one by initialize.")
 	case errors.Is(err, tools.ErrExpired):
-		return &auth.Error{Kind: auth.KindUnauthenticated, Message: "The token expired while this call was waiting; a command that it ran is stopped."}
+		return &auth.Error{Kind: auth.KindUnauthenticated, Message: "The token expired while this call was waiting; a command that it ran is stopped, unless it goes on in the background."}
 	}
 	return err
 }

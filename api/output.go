@@ -65,42 +65,40 @@ func (a *API) readingOf(r *http.Request) (how *reading, err error) {
 
 // read is the consuming read: wait, read, write, and only then commit.
 func (a *API) read(c *call, r *http.Request, id registry.ID, how *reading) error {
-	if how.wait.asked {
-		a.metrics.waits.Add(1)
-		defer a.metrics.waits.Add(-1)
-	}
-	delivery, err := a.service.Read(r.Context(), c.caller, id, registry.ReadOptions{
+	ctx, release := how.wait.during(c, r)
+	defer release()
+	delivery, err := a.service.Read(ctx, c.caller, id, registry.ReadOptions{
 		Stream:     how.stream,
-		Wait:       how.wait.within(c.principal),
+		Wait:       how.wait.bound,
 		LimitBytes: how.limit,
 		Explicit:   how.explicit,
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		defer delivery.Abandon()
 	}
-	defer delivery.Abandon()
-	if how.wait.outlived(c.principal, delivery.Snapshot) {
+	switch {
+	case c.principal.Ended():
 		return errExpired()
+	case err != nil:
+		return err
 	}
 	return c.deliver(r, delivery, how)
 }
 
 // look reads from an offset and moves nothing.
 func (a *API) look(c *call, r *http.Request, id registry.ID, how *reading) error {
-	if how.wait.asked {
-		a.metrics.waits.Add(1)
-		defer a.metrics.waits.Add(-1)
-	}
-	read, err := a.service.Look(r.Context(), c.caller, id, how.offset, registry.LookOptions{
+	ctx, release := how.wait.during(c, r)
+	defer release()
+	read, err := a.service.Look(ctx, c.caller, id, how.offset, registry.LookOptions{
 		Stream:     how.stream,
-		Wait:       how.wait.within(c.principal),
+		Wait:       how.wait.bound,
 		LimitBytes: how.limit,
 	})
-	if err != nil {
-		return err
-	}
-	if read.Offset == read.NextOffset && how.wait.outlived(c.principal, read.Snapshot) {
+	switch {
+	case c.principal.Ended():
 		return errExpired()
+	case err != nil:
+		return err
 	}
 	// A look that begins below the first kept byte skipped what was dropped.
 	read.Skipped = max(read.Offset-how.offset, 0)
@@ -110,7 +108,7 @@ func (a *API) look(c *call, r *http.Request, id registry.ID, how *reading) error
 // peek answers HEAD: the headers that a read would have now, without waiting and
 // without any effect.
 func (a *API) peek(c *call, r *http.Request, id registry.ID, how *reading) error {
-	how.wait.asked = false
+	how.wait.asked, how.wait.bound = false, 0
 	if how.look {
 		return a.look(c, r, id, how)
 	}

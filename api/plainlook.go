@@ -20,11 +20,9 @@ func (a *API) lookPlain(c *call, r *http.Request, how *reading) error {
 	if r.Method == http.MethodHead {
 		how.wait.asked = false
 	}
-	if how.wait.asked {
-		a.metrics.waits.Add(1)
-		defer a.metrics.waits.Add(-1)
-	}
-	l := &lines{call: c, r: r, how: how, until: time.Now().Add(how.wait.within(c.principal))}
+	ctx, release := how.wait.during(c, r)
+	defer release()
+	l := &lines{call: c, r: r.WithContext(ctx), how: how, until: time.Now().Add(how.wait.bound)}
 	var err error
 	if l.log, err = a.service.OpenLog(r.Context(), c.caller, c.task(), how.stream); err == nil {
 		defer func() { _ = l.log.Close() }()
@@ -32,11 +30,11 @@ func (a *API) lookPlain(c *call, r *http.Request, how *reading) error {
 		return err
 	}
 	read, err := l.next()
-	if err != nil {
-		return err
-	}
-	if read.Offset == read.NextOffset && how.wait.outlived(c.principal, read.Snapshot) {
+	switch {
+	case c.principal.Ended():
 		return errExpired()
+	case err != nil:
+		return err
 	}
 	return c.send(r, read, how)
 }

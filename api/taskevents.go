@@ -35,7 +35,7 @@ func (a *API) streamTaskEvents(c *call, r *http.Request) error {
 	}
 	// The feed bounds its own writes, so it gets the server's writer.
 	c.status = http.StatusOK
-	feed, err := a.hub.OpenFeed(c.streamWriter(), r, c.principal.Session, c.principal.Subject, c.principal.ExpiresAt)
+	feed, err := a.hub.OpenFeed(c.streamWriter(), r, c.principal.Session, c.principal.Subject, c.principal)
 	if err != nil {
 		c.status = 0 // nothing was written
 		return err

@@ -70,23 +70,25 @@ func (a *API) callTool(c *call, r *http.Request) error {
 	ctx, cancel := whileThere(r.Context())
 	defer cancel()
 	r = r.WithContext(ctx)
+	ctx, release := c.rightful(ctx)
+	defer release()
 	answer, err := a.tools.Call(ctx, tools.Call{
 		Caller: c.caller, Name: c.target, Arguments: body, Writes: !c.looksOnly(),
 		Explicit: explicit, Until: c.principal.ExpiresAt, LogAddress: logAddress(r),
 	})
+	if err == nil {
+		defer answer.Abandon()
+	}
 	switch {
 	case errors.Is(err, tools.ErrUnknown):
 		return registry.Errorf(CodeNotFound, "There is no tool %.80q; GET /tools lists those that there are.", c.target)
-	case errors.Is(err, tools.ErrExpired) && c.target == tools.NameBash:
-		return &auth.Error{Kind: auth.KindUnauthenticated, Message: "The token expired while this call was waiting; the command that it ran is stopped."}
-	case errors.Is(err, tools.ErrExpired):
-		return errExpired()
+	case errors.Is(err, tools.ErrExpired) || c.principal.Ended():
+		return toolExpired(c.target, answer)
 	case registry.CodeOf(err) == registry.CodeForbidden && c.looksOnly():
 		return c.principal.Require(auth.TasksWrite) // which also says so in a header
 	case err != nil:
 		return err
 	}
-	defer answer.Abandon()
 	c.target = string(answer.ID)
 	h := c.Header()
 	h.Set("Cache-Control", "no-store")
@@ -102,6 +104,20 @@ func (a *API) callTool(c *call, r *http.Request) error {
 		c.confirm(answer.ID, answer.Confirm)
 	}
 	return nil
+}
+
+// toolExpired answers a call whose token ended. The answer that it would have had, which
+// may be nil, tells what becomes of a command.
+func toolExpired(name string, answer *tools.Answer) error {
+	fate := "the command that it ran is stopped."
+	switch {
+	case name != tools.NameBash || answer != nil && answer.ID == "":
+		return errExpired()
+	case answer == nil || answer.IsError:
+	case answer.Delivery == nil || !answer.Delivery.Snapshot.Status.Terminal():
+		fate = "the command that it ran goes on."
+	}
+	return &auth.Error{Kind: auth.KindUnauthenticated, Message: "The token expired while this call was waiting; " + fate}
 }
 
 // checkObject refuses a body that is not one JSON object: what the arguments in it are

@@ -1,10 +1,11 @@
 package api
 
 import (
+	"context"
+	"net/http"
 	"time"
 
 	"afoot/auth"
-	"afoot/registry"
 )
 
 // wait is how a call wants to wait.
@@ -31,22 +32,26 @@ func (a *API) waitOf(q *query) wait {
 	return w
 }
 
-// within cuts a wait to the life of the caller's token. It stays positive, so that
-// it stays a wait.
-func (w wait) within(p auth.Principal) time.Duration {
+// rightful gives a context that ends with the caller's right as well, for what may
+// block. Whoever writes what came of it asks before whether the right has ended.
+func (c *call) rightful(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := c.principal.Watch(cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// during is rightful for a call that is about to wait, and counts it; the context of one
+// that does not wait is the request's.
+func (w wait) during(c *call, r *http.Request) (context.Context, context.CancelFunc) {
 	if !w.asked {
-		return 0
+		return r.Context(), func() {}
 	}
-	return max(min(w.bound, time.Until(p.ExpiresAt)), 1)
+	c.api.metrics.waits.Add(1)
+	ctx, release := c.rightful(r.Context())
+	return ctx, func() { release(); c.api.metrics.waits.Add(-1) }
 }
 
-// outlived reports whether a wait ended, without an end of its task, because the
-// token did.
-func (w wait) outlived(p auth.Principal, s registry.Snapshot) bool {
-	return w.asked && !s.Status.Terminal() && !time.Now().Before(p.ExpiresAt)
-}
-
-// errExpired answers a wait whose token ended.
+// errExpired answers a wait whose token, or its key, ended.
 func errExpired() error {
 	return &auth.Error{Kind: auth.KindUnauthenticated, Message: "The token expired while this call was waiting; get a fresh one and ask again."}
 }

@@ -21,6 +21,7 @@ type Authority struct {
 	foreign atomic.Pointer[foreign]
 	seen    *remembered
 	codes   *codes
+	vigils  vigils
 	// swap lets one SetJWKS wait for another.
 	swap sync.Mutex
 }
@@ -80,11 +81,7 @@ func (a *Authority) verify(ctx context.Context, token string) (Principal, error)
 		return Principal{}, unauthenticated("the token is larger than %d bytes", MaxTokenBytes)
 	}
 	now := a.now()
-	a.secrets.poll(now)
-	foreign := a.foreign.Load()
-	if foreign.keys != nil {
-		foreign.keys.poll(now)
-	}
+	foreign := a.poll(now)
 	if p, ok := a.seen.get(token, now); ok {
 		return p, nil
 	}
@@ -98,6 +95,16 @@ func (a *Authority) verify(ctx context.Context, token string) (Principal, error)
 	}
 	a.seen.put(token, p)
 	return p, nil
+}
+
+// poll picks up changes of local files, and gives the key set of others.
+func (a *Authority) poll(now time.Time) *foreign {
+	a.secrets.poll(now)
+	foreign := a.foreign.Load()
+	if foreign.keys != nil {
+		foreign.keys.poll(now)
+	}
+	return foreign
 }
 
 // prove does the whole work on a token that isn't remembered.
@@ -125,7 +132,9 @@ func (a *Authority) prove(ctx context.Context, token string, foreign *foreign) (
 			return Principal{}, explain(jwt.ErrTokenInvalidAudience, claims)
 		}
 	}
-	return claims.principal(proof)
+	p, err := claims.principal(proof)
+	p.by = a
+	return p, err
 }
 
 // find gives the key that signed t, out of the source that t's algorithm is

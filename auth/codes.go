@@ -74,7 +74,7 @@ func (a *Authority) Exchange(code string) (token string, expiresAt time.Time, er
 	if !ok || !now.Before(g.until) {
 		return "", time.Time{}, unauthenticated("the code is unknown, used or expired; get a new one")
 	}
-	p, live := g.principal.at(now)
+	p, live := a.stands(g.principal, now)
 	if !live || !now.Before(p.ExpiresAt.Truncate(time.Second)) {
 		return "", time.Time{}, errEnded()
 	}

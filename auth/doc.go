@@ -11,7 +11,9 @@
 // EdDSA). A token is only ever tried against the source that its algorithm
 // belongs to, so a public key can't pass for a secret. A key is an object with
 // an end: rotation and refresh set that end, and everything that was proven by
-// the key, remembered tokens too, ends with it.
+// the key, remembered tokens and watched principals too, ends with it. One set of keys
+// follows another only when nobody refreshes either, so that no refresh of a set that
+// is not current ends a key of one that is.
 //
 // # Order and time
 //
@@ -23,5 +25,5 @@
 //
 // Only an [Authority] with a JWKS URL owns one (the refresher); Close ends it
 // and waits for it. Files are watched by stat when they are needed, at most
-// once a second on the fast path.
+// once a second on the fast path; while somebody watches a principal, by a timer.
 package auth

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -14,6 +15,10 @@ type key struct {
 
 	// until is the key's end in Unix nanoseconds; noEnd while it has none.
 	until atomic.Int64
+
+	// mu guards the vigils, which hear of a new end, and their timers.
+	mu     sync.Mutex
+	vigils map[*vigil]struct{}
 }
 
 const noEnd = math.MaxInt64
@@ -33,8 +38,19 @@ func (k *key) end() (time.Time, bool) {
 	return time.Unix(0, until), true
 }
 
-func (k *key) endAt(t time.Time) { k.until.Store(t.UnixNano()) }
+func (k *key) endAt(t time.Time) { k.set(t.UnixNano()) }
 
-func (k *key) endless() { k.until.Store(noEnd) }
+func (k *key) endless() { k.set(noEnd) }
 
 func (k *key) live(now time.Time) bool { return now.UnixNano() < k.until.Load() }
+
+func (k *key) set(until int64) {
+	if k.until.Swap(until) == until {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for v := range k.vigils {
+		v.timer.Reset(0) // it looks again
+	}
+}

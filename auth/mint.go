@@ -38,7 +38,7 @@ func (a *Authority) Mint(claims Claims, ttl time.Duration) (token string, expire
 // that has ended is KindUnauthenticated.
 func (a *Authority) Renew(p Principal) (token string, expiresAt time.Time, err error) {
 	now := a.now()
-	p, live := p.at(now)
+	p, live := a.stands(p, now)
 	if !live {
 		return "", time.Time{}, errEnded()
 	}
@@ -49,6 +49,14 @@ func (a *Authority) Renew(p Principal) (token string, expiresAt time.Time, err e
 	}
 	life = min(life, a.cfg.MaxTTL).Truncate(time.Second)
 	return a.sign(p.claims(), now, start.Add(max(life, time.Second)))
+}
+
+// stands is [Principal.at] for who is about to get a token: a secret that was just rotated
+// away must not live on in one of the new secret.
+func (a *Authority) stands(p Principal, now time.Time) (Principal, bool) {
+	a.secrets.refresh(now)
+	a.poll(now)
+	return p.at(now)
 }
 
 // sign makes the token; iat and exp are cut to whole seconds.

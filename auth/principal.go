@@ -13,8 +13,8 @@ type Principal struct {
 	// Agent is the claim agent, which pins the acting agent; empty if none.
 	Agent  string
 	Scopes Scopes
-	// ExpiresAt is when the token stops being good: its exp, or the end of the
-	// key that proved it if that is known to come first.
+	// ExpiresAt is when the token stops being good, as far as it was known at its proof:
+	// its exp, or the end of the key that proved it. See [Principal.Ended].
 	ExpiresAt time.Time
 
 	// issuedAt is the claim iat; zero if the token has none that makes sense.
@@ -22,6 +22,8 @@ type Principal struct {
 	// notAfter is the claim exp.
 	notAfter time.Time
 	key      *key
+	// by is who made it.
+	by *Authority
 }
 
 // Require refuses with KindForbidden unless the scopes cover want.

@@ -133,3 +133,28 @@ func TestADamagedFileOfOldSecretsIsRefused(t *testing.T) {
 	_, err := New(Config{SecretFile: r.path})
 	require.ErrorContains(t, err, "run chmod 600")
 }
+
+// TestNoTokenOutlivesARotation by being exchanged or renewed before anybody has noticed.
+func TestNoTokenOutlivesARotation(t *testing.T) {
+	r, _ := rotating(t)
+	p, err := r.Verify(r.token(t, exp(24*time.Hour)))
+	require.NoError(t, err)
+	code, _, err := r.NewCode(p)
+	require.NoError(t, err)
+	require.NoError(t, RotateSecret(r.path, 0))
+	_, _, err = r.Exchange(code)
+	requireKind(t, KindUnauthenticated, err)
+
+	p, err = r.Verify(r.minted(t))
+	require.NoError(t, err)
+	require.NoError(t, RotateSecret(r.path, 0))
+	_, _, err = r.Renew(p)
+	requireKind(t, KindUnauthenticated, err)
+}
+
+func (r *rig) minted(tb testing.TB) string {
+	tb.Helper()
+	token, _, err := r.Mint(Claims{Session: "s1"}, time.Hour)
+	require.NoError(tb, err)
+	return token
+}

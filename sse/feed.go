@@ -19,7 +19,10 @@ type Feed struct {
 	cancel  context.CancelFunc
 	guard   guard
 	beat    *time.Timer
-	expiry  *time.Timer
+	// right may be nil; expired is closed when it has ended, and unwatch ends the watch.
+	right   Right
+	expired chan struct{}
+	unwatch func()
 	// over is closed, once reason is set, when the hub closes; that may be more than once.
 	over   chan struct{}
 	reason string
@@ -27,12 +30,12 @@ type Feed struct {
 }
 
 // OpenFeed begins a feed: the headers leave at once. Without a session it is counted by
-// its caller. Until, when not zero, is when its right to exist ends. The error is one of this package's refusals; then
-// nothing was written.
-func (h *Hub) OpenFeed(w http.ResponseWriter, r *http.Request, sessionID, caller string, until time.Time) (*Feed, error) {
-	f := &Feed{hub: h, over: make(chan struct{})}
+// its caller. Right, when not nil, ends it with itself. The error is one of this package's
+// refusals; then nothing was written.
+func (h *Hub) OpenFeed(w http.ResponseWriter, r *http.Request, sessionID, caller string, right Right) (*Feed, error) {
+	f := &Feed{hub: h, right: right, expired: make(chan struct{}), unwatch: func() {}, over: make(chan struct{})}
 	live := func() bool { return f.ctx.Err() == nil }
-	if err := f.guard.init(w, h.cfg.WriteTimeout, until, live, f.flushed); err != nil {
+	if err := f.guard.init(w, h.cfg.WriteTimeout, live, f.flushed); err != nil {
 		return nil, err
 	}
 	f.ctx, f.cancel = context.WithCancel(r.Context())
@@ -43,8 +46,8 @@ func (h *Hub) OpenFeed(w http.ResponseWriter, r *http.Request, sessionID, caller
 		return nil, err
 	}
 	f.beat = time.NewTimer(h.cfg.beat())
-	if !until.IsZero() {
-		f.expiry = time.NewTimer(time.Until(until))
+	if right != nil {
+		f.unwatch = right.Watch(f.expire)
 	}
 	for name, value := range h.fanout.Headers {
 		w.Header().Set(name, value)
@@ -97,9 +100,7 @@ func (s *session) leave() {
 func (f *Feed) Close() {
 	f.cancel()
 	f.beat.Stop()
-	if f.expiry != nil {
-		f.expiry.Stop()
-	}
+	f.unwatch()
 	f.guard.retire()
 	f.session.leave()
 	f.hub.mu.Lock()
@@ -126,12 +127,8 @@ func (f *Feed) Bye(reason string) {
 }
 
 // Wait blocks until one of the channels has something, and reports whether the
-// feed goes on: not when its client left, its time is over or the hub closes.
+// feed goes on: not when its client left, its right has ended or the hub closes.
 func (f *Feed) Wait(one, other <-chan struct{}) bool {
-	var expired <-chan time.Time
-	if f.expiry != nil {
-		expired = f.expiry.C
-	}
 	for !f.finished() {
 		select {
 		case <-one:
@@ -142,7 +139,7 @@ func (f *Feed) Wait(one, other <-chan struct{}) bool {
 			if !f.put([]byte(": heartbeat\n\n")) {
 				return false
 			}
-		case <-expired:
+		case <-f.expired:
 			f.Bye(ByeTokenExpired)
 		case <-f.over:
 		case <-f.ctx.Done():
@@ -162,7 +159,7 @@ func (f *Feed) finished() bool {
 		return true
 	default:
 	}
-	if until := f.guard.until; !until.IsZero() && !time.Now().Before(until) {
+	if f.right != nil && f.right.Ended() {
 		f.Bye(ByeTokenExpired)
 		return true
 	}
@@ -204,6 +201,12 @@ func (f *Feed) farewell(reason string) {
 		f.reason = reason
 		close(f.over)
 	})
+	f.guard.hurry(farewellTimeout)
+}
+
+// expire ends the feed with its right, and soon. It is called once.
+func (f *Feed) expire() {
+	close(f.expired)
 	f.guard.hurry(farewellTimeout)
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // feeding serves feeds that send what comes out of a channel.
-func feeding(t *testing.T, cfg sse.Config, until time.Time) (hub *sse.Hub, send func(string), get func() *http.Response) {
+func feeding(t *testing.T, cfg sse.Config, right sse.Right) (hub *sse.Hub, send func(string), get func() *http.Response) {
 	t.Helper()
 	hub = sse.NewHub(cfg)
 	sends, wakes := make(chan string, 1), make(chan struct{}, 1)
@@ -27,7 +27,7 @@ func feeding(t *testing.T, cfg sse.Config, until time.Time) (hub *sse.Hub, send 
 		wakes <- struct{}{}
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		feed, err := hub.OpenFeed(w, r, "s", "", until)
+		feed, err := hub.OpenFeed(w, r, "s", "", right)
 		if err != nil {
 			status := http.StatusServiceUnavailable
 			if errors.Is(err, sse.ErrTooManyStreams) {
@@ -67,7 +67,7 @@ func feeding(t *testing.T, cfg sse.Config, until time.Time) (hub *sse.Hub, send 
 }
 
 func TestFeed(t *testing.T) {
-	hub, send, get := feeding(t, sse.Config{MaxStreamsPerSession: 1}, time.Time{})
+	hub, send, get := feeding(t, sse.Config{MaxStreamsPerSession: 1}, nil)
 	res := get()
 	require.Equal(t, "text/event-stream", res.Header.Get("Content-Type"))
 	require.Equal(t, "no-store", res.Header.Get("Cache-Control"))
@@ -87,7 +87,7 @@ func TestFeed(t *testing.T) {
 }
 
 func TestFeedEndsWithItsToken(t *testing.T) {
-	_, _, get := feeding(t, sse.Config{Heartbeat: 10 * time.Millisecond}, time.Now().Add(200*time.Millisecond))
+	_, _, get := feeding(t, sse.Config{Heartbeat: 10 * time.Millisecond}, lasting(time.Now().Add(200*time.Millisecond)))
 	rest, err := io.ReadAll(get().Body)
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(string(rest), "event: bye\ndata: {\"reason\":\"token_expired\"}\n\n"), "%s", rest)
@@ -99,7 +99,7 @@ func TestCloseMeetsABusyFeedAgain(t *testing.T) {
 	hub := sse.NewHub(sse.Config{})
 	opened, busy, goesOn := make(chan struct{}), make(chan struct{}), make(chan bool, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		feed, err := hub.OpenFeed(w, r, "s", "", time.Time{})
+		feed, err := hub.OpenFeed(w, r, "s", "", nil)
 		if err != nil {
 			return
 		}

@@ -26,7 +26,6 @@ type guard struct {
 	// an event, whether the request was live, and the first error of the stream so
 	// far.
 	flushed func(event, live bool, err error)
-	until   time.Time
 
 	// These belong to the handler's goroutine: the first error, and whether bytes
 	// were written since the last flush.
@@ -44,8 +43,8 @@ type guard struct {
 type errorFlusher interface{ FlushError() error }
 
 // init refuses writers that would stream but hide errors or never time out.
-func (g *guard) init(w http.ResponseWriter, limit time.Duration, until time.Time, live func() bool, flushed func(event, live bool, err error)) error {
-	g.w, g.limit, g.until, g.live, g.flushed = w, limit, until, live, flushed
+func (g *guard) init(w http.ResponseWriter, limit time.Duration, live func() bool, flushed func(event, live bool, err error)) error {
+	g.w, g.limit, g.live, g.flushed = w, limit, live, flushed
 	g.control = http.NewResponseController(w)
 	g.flusher = findFlusher(w)
 	if g.flusher == nil || g.control.SetWriteDeadline(time.Time{}) != nil {
@@ -123,7 +122,7 @@ func (g *guard) arm() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.armed = true
-	if err := g.control.SetWriteDeadline(g.deadlineLocked()); err != nil && g.err == nil {
+	if err := g.control.SetWriteDeadline(time.Now().Add(g.limit)); err != nil && g.err == nil {
 		g.err = err
 	}
 }
@@ -139,24 +138,6 @@ func (g *guard) disarm() {
 	}
 }
 
-// deadlineLocked keeps a stuck write from outliving the subscription by more than
-// the time of a last word.
-func (g *guard) deadlineLocked() time.Time {
-	now := time.Now()
-	deadline := now.Add(g.limit)
-	if g.until.IsZero() {
-		return deadline
-	}
-	end := g.until
-	if end.Before(now) {
-		end = now
-	}
-	if end = end.Add(farewellTimeout); end.Before(deadline) {
-		return end
-	}
-	return deadline
-}
-
 // hurry bounds every further write, and the one that is stuck now, by less time.
 func (g *guard) hurry(limit time.Duration) {
 	g.mu.Lock()
@@ -167,7 +148,7 @@ func (g *guard) hurry(limit time.Duration) {
 	g.limit = limit
 	if g.armed {
 		// An error says that the connection is gone, which the write will find.
-		_ = g.control.SetWriteDeadline(g.deadlineLocked())
+		_ = g.control.SetWriteDeadline(time.Now().Add(limit))
 	}
 }
 

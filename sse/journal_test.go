@@ -103,7 +103,7 @@ func TestFeedsDoNotWaitForTheJournal(t *testing.T) {
 		b := onTape(t, newTape(false), sse.Config{})
 		defer b.end()
 		addTo(b.Hub, "s", "1")
-		f, err := b.OpenFeed(&deadlines{ResponseRecorder: httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "/", http.NoBody), "s", "", time.Time{})
+		f, err := b.OpenFeed(&deadlines{ResponseRecorder: httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "/", http.NoBody), "s", "", nil)
 		require.NoError(t, err)
 		defer f.Close()
 		require.True(t, f.Send("1", "output", []byte("{}")))

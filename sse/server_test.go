@@ -28,7 +28,7 @@ func handler(hub *sse.Hub) http.HandlerFunc {
 			LastEventID: r.Header.Get("Last-Event-ID"),
 		}
 		if ms, err := strconv.ParseInt(q.Get("until"), 10, 64); err == nil {
-			sub.Until = time.UnixMilli(ms)
+			sub.Right = lasting(time.UnixMilli(ms))
 		}
 		switch err := hub.Serve(w, r, sub); {
 		case err == nil:
@@ -40,6 +40,16 @@ func handler(hub *sse.Hub) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	}
+}
+
+// lasting is a right that ends at a time.
+type lasting time.Time
+
+func (l lasting) Ended() bool { return !time.Now().Before(time.Time(l)) }
+
+func (l lasting) Watch(end func()) (stop func()) {
+	timer := time.AfterFunc(time.Until(time.Time(l)), end)
+	return func() { timer.Stop() }
 }
 
 // house is a hub behind a real server on loopback.

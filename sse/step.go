@@ -27,8 +27,9 @@ const (
 // its way. Anyone may take it at any time; it never blocks: the package's buffer
 // has room for the one event that can be on its way.
 func (c *stream) step() {
+	over := c.sub.Right != nil && c.sub.Right.Ended()
 	c.session.mu.Lock()
-	event := c.dueLocked(time.Now())
+	event := c.dueLocked(over)
 	c.session.mu.Unlock()
 	if event != nil && len(event.ID) > 0 && c.sub.Shape != nil {
 		event.Data = c.sub.Shape(event.Data)
@@ -38,13 +39,14 @@ func (c *stream) step() {
 	}
 }
 
-// dueLocked chooses the next event and puts it in flight. What comes at most
+// dueLocked chooses the next event and puts it in flight; over says that the right to
+// the stream has ended. What comes at most
 // once in a while goes before notices, so that these can't starve it.
-func (c *stream) dueLocked(now time.Time) *fanout.Event {
+func (c *stream) dueLocked(over bool) *fanout.Event {
 	if c.phase != phaseOpen || c.flight != flightNone {
 		return nil
 	}
-	if !c.sub.Until.IsZero() && !now.Before(c.sub.Until) {
+	if over {
 		c.byeLocked(ByeTokenExpired)
 	}
 	switch {
@@ -126,28 +128,16 @@ func (c *stream) landed() bool {
 	return was != flightBye
 }
 
-// tick is the stream's timer: it makes a heartbeat due, and takes the step that
-// finds the subscription over.
+// tick is the stream's timer: it makes a heartbeat due.
 func (c *stream) tick() {
-	s, now := c.session, time.Now()
+	s := c.session
 	s.mu.Lock()
 	if c.phase == phaseOpen {
 		c.beat = true
-		if c.sub.Until.IsZero() || now.Before(c.sub.Until) {
-			c.timer.Reset(c.restLocked(now))
-		}
+		c.timer.Reset(c.hub.cfg.beat())
 	}
 	s.mu.Unlock()
 	c.step()
-}
-
-// restLocked is the time to the next tick.
-func (c *stream) restLocked(now time.Time) time.Duration {
-	rest := c.hub.cfg.beat()
-	if c.sub.Until.IsZero() {
-		return rest
-	}
-	return min(rest, max(0, c.sub.Until.Sub(now)))
 }
 
 // byeLocked makes the stream end with a reason; the first one counts.

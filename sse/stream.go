@@ -32,8 +32,8 @@ type Subscription struct {
 	// Shape, when not nil, gives what the stream carries as the data of a notice, which
 	// it must not change. It is called for each notice, must not block, and is not empty.
 	Shape func(data []byte) []byte
-	// Until, when not zero, is when the stream's right to exist ends.
-	Until time.Time
+	// Right, when not nil, ends the stream with itself.
+	Right Right
 }
 
 // stream is one open connection. Its own mutex is its session's.
@@ -45,6 +45,8 @@ type stream struct {
 	ctx     context.Context //nolint:containedctx // the stream is one request, and ends it
 	cancel  context.CancelFunc
 	guard   guard
+	// unwatch, when not nil, ends the watch over the right.
+	unwatch func()
 	// callbacks has the package's subscribe and unsubscribe callbacks to wait for.
 	callbacks sync.WaitGroup
 
@@ -72,7 +74,7 @@ const (
 )
 
 // Serve is one stream: headers at once, then what the subscription is due, until
-// the client leaves, the subscription's time is over, the stream is cut or the
+// the client leaves, the subscription's right ends, the stream is cut or the
 // hub closes. It blocks until then, and when it returns nothing of the stream is
 // left and w is not used any more. The error is one of this package's refusals,
 // before anything was written; afterwards it is nil.
@@ -101,7 +103,7 @@ func (c *stream) request() *http.Request {
 // open takes a place for a stream and puts it where its Last-Event-ID says.
 func (h *Hub) open(w http.ResponseWriter, r *http.Request, sub Subscription) (*stream, error) {
 	c := &stream{hub: h, sub: sub}
-	if err := c.guard.init(w, h.cfg.WriteTimeout, sub.Until, c.live, c.flushed); err != nil {
+	if err := c.guard.init(w, h.cfg.WriteTimeout, c.live, c.flushed); err != nil {
 		return nil, err
 	}
 	c.callbacks.Add(2)
@@ -117,6 +119,9 @@ func (h *Hub) open(w http.ResponseWriter, r *http.Request, sub Subscription) (*s
 		c.cancel()
 		h.release(c.session)
 		return nil, ErrTooManyStreams
+	}
+	if sub.Right != nil {
+		c.unwatch = sub.Right.Watch(func() { c.farewell(ByeTokenExpired) })
 	}
 	h.cfg.Logger.LogAttrs(c.ctx, slog.LevelDebug, "stream opened", c.attrs()...)
 	return c, nil
@@ -165,6 +170,9 @@ func (c *stream) place() bool {
 // it in the package.
 func (h *Hub) close(c *stream) {
 	c.cancel() // in case of a panic; otherwise this is why we are here
+	if c.unwatch != nil {
+		c.unwatch()
+	}
 	s := c.session
 	s.mu.Lock()
 	c.phase = phaseEnded
@@ -193,11 +201,11 @@ func (h *Hub) close(c *stream) {
 func (h *Hub) subscribed(id string, _ *fanout.Subscriber) {
 	c := h.stream(id)
 	defer c.callbacks.Done()
-	s, now := c.session, time.Now()
+	s := c.session
 	s.mu.Lock()
 	if c.phase == phaseOpening {
 		c.phase = phaseOpen
-		c.timer = time.AfterFunc(c.restLocked(now), c.tick)
+		c.timer = time.AfterFunc(h.cfg.beat(), c.tick)
 	}
 	s.mu.Unlock()
 	c.step()

@@ -480,7 +480,7 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
-// Reason Data of the events `gap` and `bye`. The reasons of `bye` are `token_expired`, `shutdown`, `reload`, `lagged` and `gone`.
+// Reason Data of the events `gap` and `bye`. The reasons of `bye` are `token_expired`, `shutdown`, `reload`, `lagged` and `gone`; the first also says that the token's key was taken away.
 type Reason struct {
 	Reason string `json:"reason"`
 }
@@ -1582,7 +1582,7 @@ type ClientInterface interface {
 	// `follow=true` goes on until the task ends. Then `Range: bytes=N-` chooses
 	// where to begin; the answer is 200 while the task lives, and begins at
 	// `Afoot-Offset`. A follower that falls behind the kept bytes, or whose token
-	// expires, is cut off: its body ends without a proper end.
+	// expires or loses its key, is cut off: its body ends without a proper end.
 	//
 	// With `Accept-Encoding: gzip` a whole log of at least 1024 bytes is
 	// compressed; one that is followed, or a range, never is.
@@ -2194,7 +2194,7 @@ func (c *Client) SendInput(ctx context.Context, id TaskId, params *SendInputPara
 // `follow=true` goes on until the task ends. Then `Range: bytes=N-` chooses
 // where to begin; the answer is 200 while the task lives, and begins at
 // `Afoot-Offset`. A follower that falls behind the kept bytes, or whose token
-// expires, is cut off: its body ends without a proper end.
+// expires or loses its key, is cut off: its body ends without a proper end.
 //
 // With `Accept-Encoding: gzip` a whole log of at least 1024 bytes is
 // compressed; one that is followed, or a range, never is.
@@ -4473,7 +4473,7 @@ type ClientWithResponsesInterface interface {
 	// `follow=true` goes on until the task ends. Then `Range: bytes=N-` chooses
 	// where to begin; the answer is 200 while the task lives, and begins at
 	// `Afoot-Offset`. A follower that falls behind the kept bytes, or whose token
-	// expires, is cut off: its body ends without a proper end.
+	// expires or loses its key, is cut off: its body ends without a proper end.
 	//
 	// With `Accept-Encoding: gzip` a whole log of at least 1024 bytes is
 	// compressed; one that is followed, or a range, never is.
@@ -6366,7 +6366,7 @@ func (c *ClientWithResponses) SendInputWithResponse(ctx context.Context, id Task
 // `follow=true` goes on until the task ends. Then `Range: bytes=N-` chooses
 // where to begin; the answer is 200 while the task lives, and begins at
 // `Afoot-Offset`. A follower that falls behind the kept bytes, or whose token
-// expires, is cut off: its body ends without a proper end.
+// expires or loses its key, is cut off: its body ends without a proper end.
 //
 // With `Accept-Encoding: gzip` a whole log of at least 1024 bytes is
 // compressed; one that is followed, or a range, never is.

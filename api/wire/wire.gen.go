@@ -471,7 +471,7 @@ type Problem struct {
 	RequestId string `json:"requestId"`
 }
 
-// Reason Data of the events `gap` and `bye`. The reasons of `bye` are `token_expired`, `shutdown`, `reload`, `lagged` and `gone`.
+// Reason Data of the events `gap` and `bye`. The reasons of `bye` are `token_expired`, `shutdown`, `reload`, `lagged` and `gone`; the first also says that the token's key was taken away.
 type Reason struct {
 	Reason string `json:"reason"`
 }
