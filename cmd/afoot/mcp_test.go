@@ -223,6 +223,22 @@ func TestMCPBridgeWithPrivateDaemon(t *testing.T) {
 	require.FileExists(t, clean, "its tasks had their grace")
 }
 
+// TestMCPBridgeCancelsAtOnce has the cancellation of a call come with it in one write.
+func TestMCPBridgeCancelsAtOnce(t *testing.T) {
+	r := newRig(t)
+	r.serve()
+	s := r.speak()
+	s.hello()
+	for id := 10; id < 19; id++ {
+		s.send(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"bash","arguments":{"command":"sleep 1","description":"d"}}}`+"\n"+
+			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%[1]d}}`, id)
+	}
+	s.call(99, "bash", `{"command":"sleep 2","description":"d"}`)
+	for m := s.hear(); m["id"] != float64(99); m = s.hear() {
+		require.NotContains(t, m, "result", "an answer to a call that was cancelled")
+	}
+}
+
 func TestMCPLines(t *testing.T) {
 	in := bufio.NewReaderSize(strings.NewReader("one\n"+strings.Repeat("x", 100)+"\n\n"+strings.Repeat("y", 32)+"\n"+strings.Repeat("z", 33)), 16)
 	for _, want := range []string{"one\n", "long", "\n", "long", ""} {

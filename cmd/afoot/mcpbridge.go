@@ -127,8 +127,10 @@ func (b *bridge) take(ctx context.Context, line []byte) {
 		b.call(ctx, m)
 	case m.call():
 		b.asked.Add(1)
+		ctx, done := b.enter(ctx, m.ID) // here, for the next message may cancel it
 		b.work.Go(func() {
 			defer b.asked.Done()
+			defer done()
 			b.call(ctx, m)
 		})
 	default:
@@ -151,18 +153,22 @@ func (b *bridge) cancel(id json.RawMessage) {
 	}
 }
 
+// enter gives a call a context that cancel ends, until done.
+func (b *bridge) enter(ctx context.Context, id json.RawMessage) (_ context.Context, done func()) {
+	ctx, end := context.WithCancel(ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls[string(id)] = end
+	return ctx, func() {
+		end()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.calls, string(id))
+	}
+}
+
 // call passes a request on and answers it, unless it was cancelled.
 func (b *bridge) call(ctx context.Context, m *mcpMessage) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	b.mu.Lock()
-	b.calls[string(m.ID)] = cancel
-	b.mu.Unlock()
-	defer func() {
-		b.mu.Lock()
-		delete(b.calls, string(m.ID))
-		b.mu.Unlock()
-	}()
 	if err := b.pass(ctx, m); err != nil && ctx.Err() == nil {
 		b.say(mcpRefusal(m.ID, mcpInternalError, plainError(err)))
 	}
