@@ -28,7 +28,8 @@ type Service interface {
 	// tasks become background ones, for their calls end too: what it ends is not
 	// reported. It is idempotent; it returns ctx's error if that ends first, and goes on all the same.
 	// Start is refused with [CodeUnavailable] from the moment it is called; blocked
-	// waits return with what is.
+	// waits return with what is. A wait that begins later ends with its task, or with the
+	// closing.
 	Close(ctx context.Context) error
 }
 

@@ -54,11 +54,12 @@ func (s *Service) lookOn(ctx context.Context, r *record, mark registry.Mark, rea
 		r.forgetLookLocked(settled)
 		r.blocked--
 	}()
+	shut := s.shutting()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for over := false; nothing(read) && !read.Snapshot.Status.Terminal() && !over; {
 		var err error
-		if over, err = s.awaitMore(ctx, r.grown(p, seen), settled, timer); err != nil {
+		if over, err = s.awaitMore(ctx, r.grown(p, seen), settled, shut, timer); err != nil {
 			return registry.Read{}, 0, err
 		}
 		s.mu.Lock()
@@ -99,7 +100,7 @@ func (g *growth) more() bool {
 
 // awaitMore blocks until there are more bytes than seen, or the task has
 // settled. Over says that waiting any longer is no use.
-func (s *Service) awaitMore(ctx context.Context, streams [2]growth, settled <-chan struct{}, timer *time.Timer) (over bool, err error) {
+func (s *Service) awaitMore(ctx context.Context, streams [2]growth, settled, shut <-chan struct{}, timer *time.Timer) (over bool, err error) {
 	begun := s.begun()
 	for more := false; !more; {
 		select {
@@ -111,7 +112,7 @@ func (s *Service) awaitMore(ctx context.Context, streams [2]growth, settled <-ch
 			return false, nil
 		case <-timer.C:
 			return true, nil
-		case <-s.closing:
+		case <-shut:
 			return true, nil
 		case <-begun:
 			return true, nil

@@ -29,7 +29,7 @@ func (s *Service) Read(ctx context.Context, caller registry.Caller, id registry.
 	var bound time.Time
 	if opts.Wait > 0 {
 		bound = time.Now().Add(opts.Wait)
-		err = s.awaitEnd(ctx, r, w, opts.Wait)
+		err = s.awaitEnd(ctx, r, w, opts)
 	}
 	got := false
 	if err == nil {

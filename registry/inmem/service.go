@@ -71,7 +71,7 @@ func (c Config) withDefaults() Config {
 // Service implements [registry.Service].
 type Service struct {
 	cfg Config
-	// closing is closed when Close begins: blocked waits answer with what is.
+	// closing is closed when Close begins: see shutting.
 	closing chan struct{}
 	// closed is closed when Close has done everything.
 	closed chan struct{}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"afoot/registry"
 )
 
 // waiter is a consuming read on its way. While it is enlisted settlement promises
@@ -47,18 +49,33 @@ func (s *Service) leave(r *record, w *waiter) {
 	s.dispatch()
 }
 
-// awaitEnd blocks until r has settled, the time is over, ctx has ended, or the service
-// closes or is handed over. A cancelled wait is only an error when nothing was promised.
-func (s *Service) awaitEnd(ctx context.Context, r *record, w *waiter, most time.Duration) error {
+// shutting gives a channel that is closed when a wait that begins now has to answer with
+// what is: when Close begins, or, after that, when it has ended all work. So nobody who
+// asks again spins meanwhile.
+func (s *Service) shutting() <-chan struct{} {
+	select {
+	case <-s.closing:
+		return s.closed
+	default:
+		return s.closing
+	}
+}
+
+// awaitEnd blocks until r has settled, the time is over, ctx has ended, or the
+// service closes or is handed over. A cancelled wait is only an error when nothing was promised.
+func (s *Service) awaitEnd(ctx context.Context, r *record, w *waiter, opts registry.ReadOptions) error {
 	s.countBlocked(r, 1)
 	defer s.countBlocked(r, -1)
-	begun := s.begun()
-	timer := time.NewTimer(most)
+	begun, shut := s.begun(), s.shutting()
+	if opts.Promote {
+		shut = s.closing // its call ends, and lets go of the task
+	}
+	timer := time.NewTimer(opts.Wait)
 	defer timer.Stop()
 	select {
 	case <-w.settled:
 	case <-timer.C:
-	case <-s.closing:
+	case <-shut:
 	case <-begun:
 	case <-ctx.Done():
 		s.mu.Lock()

@@ -16,6 +16,7 @@ func closeCases() []testCase {
 		{name: "no record is removed and no end it made is reported", options: bound, run: closeKeeps},
 		{name: "starts are refused from the moment it is called", options: bound, run: closeRefusesStarts},
 		{name: "blocked waits return with what is", options: bound, run: closeReleasesWaits},
+		{name: "waits that begin meanwhile are ended by the work", options: bound, run: closeMeetsWaits},
 		{name: "closing again is nothing", options: bound, run: closeAgain},
 		{name: "the closing goes on when its caller leaves", options: bound, run: closeCallerLeaves},
 		{name: "a start in flight is awaited and its work cancelled", options: bound, run: closeAgainstStart},
@@ -121,6 +122,27 @@ func closeReleasesWaits(w *world) {
 	r, err := look.result()
 	w.is.NoError(err)
 	w.is.False(r.EOF)
+}
+
+// closeMeetsWaits has who was told that the work lives ask again.
+func closeMeetsWaits(w *world) {
+	work := w.start(alice(), Script{})
+	c := w.closing()
+	wait := w.reading(work, registry.ReadOptions{Wait: time.Hour})
+	look := w.looking(work, 0, time.Hour)
+	w.is.False(wait.returned(), "a wait that is repeated spins")
+	w.is.False(look.returned(), "a look that is repeated spins")
+	work.Settle(registry.Outcome{Status: registry.StatusKilled})
+	_, err := c.result()
+	w.is.NoError(err)
+	d, err := wait.result()
+	w.is.NoError(err)
+	w.is.Equal(registry.DetailShutdown, d.Snapshot.Detail)
+	w.is.True(d.EOF)
+	d.Abandon()
+	r, err := look.result()
+	w.is.NoError(err)
+	w.is.True(r.EOF)
 }
 
 func closeAgain(w *world) {
