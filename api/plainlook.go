@@ -51,7 +51,7 @@ type lines struct {
 
 // next gives the whole lines that there are; it waits for one if it was asked to.
 func (l *lines) next() (registry.Read, error) {
-	for {
+	for over := !l.how.wait.asked; ; {
 		var seen int64
 		if l.log != nil {
 			_, seen, _ = l.log.Bounds()
@@ -64,15 +64,58 @@ func (l *lines) next() (registry.Read, error) {
 		if err := l.fill(&read); err != nil {
 			return read, err
 		}
-		left := time.Until(l.until)
-		if read.NextOffset > read.Offset || read.EOF || !l.how.wait.asked || left <= 0 || l.api.isLeaving() {
+		if read.NextOffset > read.Offset || read.EOF || over {
 			return read, nil
 		}
-		// Wait for what was not there before: more bytes, or the end of the task.
-		if _, err := l.look(seen, left); err != nil {
+		if over, err = l.await(read.Offset, seen); err != nil {
 			return read, err
 		}
 	}
+}
+
+// await blocks until there may be what was not there before: the end, behind seen, of the
+// line that begins at begin, or the end of the task. Over says that waiting any longer is
+// no use.
+func (l *lines) await(begin, seen int64) (over bool, err error) {
+	for {
+		left := time.Until(l.until)
+		if left <= 0 {
+			return true, nil
+		}
+		read, err := l.look(seen, left)
+		if err != nil || read.Snapshot.Status.Terminal() {
+			return false, err
+		}
+		if read.NextOffset == read.Offset { // it was released, by the time or by the daemon's end
+			return true, nil
+		}
+		var broken bool
+		if seen, broken = l.broken(begin, seen); broken {
+			return false, nil
+		}
+		select {
+		case <-time.After(lull):
+		case <-l.r.Context().Done():
+			return false, l.r.Context().Err()
+		}
+	}
+}
+
+// broken reports whether the line from begin on may have an end between seen and next,
+// which is what there is now.
+func (l *lines) broken(begin, seen int64) (next int64, yes bool) {
+	first, next, ended := l.log.Bounds()
+	if ended || first > begin || next-begin >= maxLine {
+		return next, true
+	}
+	buf := make([]byte, min(next-seen, 64<<10))
+	for at := seen; at < next; at += int64(len(buf)) {
+		buf = buf[:min(int64(len(buf)), next-at)]
+		if n, _ := l.log.ReadAt(buf, at); n < len(buf) || bytes.IndexByte(buf, '\n') >= 0 {
+			return next, true
+		}
+	}
+	return next, false
 }
 
 func (l *lines) look(offset int64, wait time.Duration) (registry.Read, error) {

@@ -1,10 +1,13 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"afoot/api/wire"
 	"afoot/registry"
@@ -57,6 +60,71 @@ func TestPlainView(t *testing.T) {
 	w.is.Equal("true", a.header.Get("Afoot-Eof"))
 	text := w.get("/tasks/bash-1/output?view=plain&offset=0", "Accept", "text/plain").ok(http.StatusOK)
 	w.is.True(strings.HasPrefix(string(text.body), "red\n"), "%s", text.body)
+}
+
+// TestPlainWaitAtShutdown: it answers with what is, and when it is repeated with the end.
+func TestPlainWaitAtShutdown(t *testing.T) {
+	w := newWorld(t)
+	work := w.start(registrytest.Script{})
+	work.Output.Append("half")
+	got := make(chan wire.TaskRead, 1)
+	go func() { got <- w.plainly(0, "&wait=true") }()
+	w.waiters(work.ID, 1)
+	closing, stop := context.WithCancel(context.Background())
+	stop()
+	_ = w.service.Close(closing)
+	select {
+	case read := <-got:
+		w.is.Empty(read.Text)
+		w.is.False(read.Eof)
+	case <-time.After(5 * time.Second):
+		w.is.Fail("the look goes round and round")
+	}
+	go func() { got <- w.plainly(0, "&wait=true") }()
+	w.waiters(work.ID, 1)
+	work.Settle(registry.Outcome{Status: registry.StatusKilled})
+	read := <-got
+	w.is.Equal("half", read.Text)
+	w.is.True(read.Eof)
+	w.is.Equal(registry.DetailShutdown, read.Snapshot.Detail)
+}
+
+// countedLog counts what is read of a log.
+type countedLog struct {
+	registry.RawLog
+	calls, bytes *atomic.Int64
+}
+
+func (l countedLog) ReadAt(p []byte, offset int64) (int, error) {
+	n, err := l.RawLog.ReadAt(p, offset)
+	l.bytes.Add(int64(n))
+	l.calls.Add(1)
+	return n, err
+}
+
+// TestPlainWaitReadsWhatIsNew: a long line that comes in pieces is not read again with each.
+func TestPlainWaitReadsWhatIsNew(t *testing.T) {
+	w := newWorld(t)
+	work := w.start(registrytest.Script{})
+	var calls, bytes atomic.Int64
+	w.faulty.openLog = func(c ctx) (registry.RawLog, error) {
+		log, err := w.service.OpenLog(c, registry.Caller{Session: "alice"}, work.ID, "")
+		return countedLog{log, &calls, &bytes}, err
+	}
+	const long = 1 << 20
+	work.Output.Append(strings.Repeat("x", long))
+	got := make(chan wire.TaskRead)
+	go func() { got <- w.plainly(0, "&wait=true") }()
+	w.waiters(work.ID, 1)
+	for range 20 {
+		before := calls.Load()
+		work.Output.Append("y")
+		w.eventually(func() bool { return calls.Load() > before }, "it looks at what came")
+		w.waiters(work.ID, 1)
+	}
+	work.Output.Append("z\n")
+	w.is.Len((<-got).Text, long+22)
+	w.is.Less(bytes.Load(), int64(4*long))
 }
 
 // TestPlainLinesAreWhole: however small the pages, they join to the same text.
