@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"afoot/api/client"
 )
@@ -110,7 +112,7 @@ func (a *app) run(ctx context.Context, o runOptions, args []string) error {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 
-	started, err := decode[client.Snapshot](r.StartTask(ctx, &client.StartTaskParams{AfootAgent: a.header()}, request))
+	started, err := a.start(ctx, r, request, signals)
 	if err != nil {
 		return err
 	}
@@ -125,6 +127,50 @@ func (a *app) run(ctx context.Context, o runOptions, args []string) error {
 	default:
 		return a.attend(ctx, r, started.Id, o, signals)
 	}
+}
+
+// startPatience is what a start gets to be answered after the first signal.
+const startPatience = 2 * time.Second
+
+// start starts the task. A signal that comes before the answer is left for who attends to
+// the task; a second one, or no answer for a while, gives up.
+func (a *app) start(ctx context.Context, r *remote, request client.StartTask, signals chan os.Signal) (client.Snapshot, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		task client.Snapshot
+		err  error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		task, err := decode[client.Snapshot](r.StartTask(ctx, &client.StartTaskParams{AfootAgent: a.header()}, request))
+		answered <- answer{task, err}
+	}()
+	var got answer
+	var first os.Signal
+	select {
+	case got = <-answered:
+		return got.task, got.err
+	case first = <-signals:
+	}
+	select {
+	case got = <-answered:
+	case <-signals:
+		cancel()
+		got = <-answered
+	case <-time.After(startPatience):
+		cancel()
+		got = <-answered
+	}
+	if errors.Is(got.err, context.Canceled) {
+		fmt.Fprintln(a.stderr, "afoot: the start was not answered, and the task may run all the same: `afoot ls` tells")
+		return got.task, exitError{code: exitSignal + int(unix.SIGINT)}
+	}
+	select {
+	case signals <- first:
+	default: // more have come
+	}
+	return got.task, got.err
 }
 
 // startRequest words the flags as a start request.

@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -98,13 +100,22 @@ func wrongScheme(err error) string {
 	return ""
 }
 
-// noDaemon words a failed dial.
+// brokenOff reports whether err says that a daemon ended before it answered.
+func brokenOff(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF)
+}
+
+// noDaemon words a failed dial, and a connection that broke off.
 func noDaemon(err error) error {
-	if scheme := wrongScheme(err); scheme != "" {
+	scheme := wrongScheme(err)
+	switch {
+	case scheme != "":
 		return usageErrorf("a server is there, but not by this scheme: name the daemon by %s… in --addr", scheme)
-	}
-	if !unreachable(err) {
+	case unreachable(err):
+		return exitError{code: exitNoDaemon, err: fmt.Errorf("no daemon answers: %w; `afoot serve` starts one", err)}
+	case brokenOff(err):
+		return exitError{code: exitNoDaemon, err: fmt.Errorf("the daemon ended before it answered: %w", err)}
+	default:
 		return err
 	}
-	return exitError{code: exitNoDaemon, err: fmt.Errorf("no daemon answers: %w; `afoot serve` starts one", err)}
 }

@@ -1,6 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -52,4 +59,80 @@ func TestTaskEnv(t *testing.T) {
 		_, err := a.taskEnv([]string{bad})
 		require.Error(t, err, bad)
 	}
+}
+
+// TestInterruptedStart has Ctrl-C come while the daemon has not answered the start.
+func TestInterruptedStart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.serve()
+	info, err := readListenInfo(r.state)
+	require.NoError(t, err)
+	at, err := url.Parse(info.URL)
+	require.NoError(t, err)
+	came, goOn := make(chan struct{}, 1), make(chan struct{})
+	pass := httputil.NewSingleHostReverseProxy(at)
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodPost && req.URL.Path == "/tasks" {
+			body, _ := io.ReadAll(req.Body) // behind it the end of the connection is seen
+			req.Body = io.NopCloser(bytes.NewReader(body))
+			came <- struct{}{}
+			select {
+			case <-goOn:
+			case <-req.Context().Done():
+				return
+			}
+		}
+		pass.ServeHTTP(w, req)
+	}))
+	t.Cleanup(slow.Close)
+	r.env = append(r.env, "AFOOT_TOKEN="+strings.TrimSpace(r.ok("token", "--session", "local")))
+	begin := func() *background {
+		run := r.begin("run", "--addr", slow.URL, "--", "sleep 326; true")
+		<-came
+		require.NoError(t, run.cmd.Process.Signal(os.Interrupt))
+		return run
+	}
+	run := begin()
+	r.eventually("it gives up", func() bool { return strings.Contains(run.errs.String(), "the task may run all the same") })
+	require.Equal(t, 130, run.code())
+	require.Empty(t, r.tasks())
+	run = begin()
+	close(goOn)
+	require.Equal(t, 143, run.code(), run.errs)
+	require.Contains(t, run.errs.String(), "stopping bash-1")
+}
+
+// TestDaemonThatEndsBeforeItAnswers: that is said, and not only what the network said.
+func TestDaemonThatEndsBeforeItAnswers(t *testing.T) {
+	gone := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer gone.Close()
+	err := discard(http.Get(gone.URL))
+	var exit exitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, exitNoDaemon, exit.code)
+	require.ErrorContains(t, err, "the daemon ended before it answered")
+}
+
+// TestWaitsAtShutdown: a command that waits asks once more, and is told of the end.
+func TestWaitsAtShutdown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "AFOOT_KILL_GRACE=1s", "AFOOT_LOG_LEVEL=debug")
+	r.serve()
+	id := strings.TrimSpace(r.ok("run", "-d", "--", `trap "" TERM; while :; do sleep 0.3; done`))
+	wait := r.begin("output", "--wait", "--plain", id)
+	token := strings.TrimSpace(r.ok("token", "--session", "local"))
+	info, err := readListenInfo(r.state)
+	require.NoError(t, err)
+	r.eventually("it waits", func() bool {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, info.URL+"/tasks/"+id, http.NoBody)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+token)
+		task, err := decode[client.TaskDescription](http.DefaultClient.Do(req))
+		return err == nil && task.Waiters == 1
+	})
+	r.stop()
+	require.Zero(t, wait.code(), wait.errs)
+	require.Contains(t, wait.errs.String(), "[status: killed, daemon shut down]")
+	require.LessOrEqual(t, strings.Count(r.out.String(), "/output"), 3, "it asked again and again")
 }
