@@ -1,11 +1,13 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -29,6 +31,9 @@ const (
 
 // controlPatience bounds the reading of a question and the writing of an answer.
 const controlPatience = 5 * time.Second
+
+// longestOrder bounds the line of a question, in bytes.
+const longestOrder = 16 << 10
 
 // longestSocketPath is what a socket's address takes on every system.
 const longestSocketPath = 100
@@ -61,6 +66,8 @@ type control struct {
 	// conns are those that have not been answered, with what they ask for; "" if that is
 	// not known yet.
 	conns map[net.Conn]string
+	// paused, when not nil, is closed when orders are read again.
+	paused chan struct{}
 }
 
 // openControl listens in the state directory; the caller holds its lock, so that a
@@ -118,6 +125,7 @@ func (c *control) pause() (reloads, fresh []net.Conn) {
 	c.entry.pause()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.paused = make(chan struct{})
 	for conn, do := range c.conns {
 		switch do {
 		case controlReload:
@@ -130,13 +138,19 @@ func (c *control) pause() (reloads, fresh []net.Conn) {
 }
 
 func (c *control) resume() {
+	c.mu.Lock()
+	close(c.paused)
+	c.paused = nil
+	c.mu.Unlock()
 	_ = c.entry.Close()
 	c.open()
 }
 
 // take answers a connection.
 func (c *control) take(conn net.Conn) {
-	c.note(conn, "")
+	c.mu.Lock()
+	c.conns[conn] = ""
+	c.mu.Unlock()
 	c.work.Go(func() {
 		defer func() { _ = conn.Close() }()
 		c.serve(c.ctx, conn)
@@ -144,12 +158,6 @@ func (c *control) take(conn net.Conn) {
 		defer c.mu.Unlock()
 		delete(c.conns, conn)
 	})
-}
-
-func (c *control) note(conn net.Conn, do string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.conns[conn] = do
 }
 
 // socketPath gives an address that is short enough; done gives back what it needs.
@@ -189,18 +197,68 @@ func (c *control) serve(ctx context.Context, conn net.Conn) {
 	if err := ownPeer(conn); err != nil {
 		answer.Error = err.Error()
 	} else {
-		line, err := bufio.NewReaderSize(conn, 16<<10).ReadSlice('\n')
-		var o order
-		if err == nil {
-			err = json.Unmarshal(line, &o)
-		}
+		o, err := c.read(ctx, conn)
 		if err != nil {
 			return
 		}
-		c.note(conn, o.Do)
 		answer = c.obey(ctx, o)
 	}
 	answer.send(conn)
+}
+
+// read gives what is asked for. While c pauses nothing is taken out of a connection: its
+// order is read by another image of the program, or by this one after all.
+func (c *control) read(ctx context.Context, conn net.Conn) (o order, err error) {
+	socket, err := conn.(*net.UnixConn).SyscallConn() //nolint:forcetypeassert // of a listener of that network
+	if err != nil {
+		return o, err
+	}
+	for {
+		var paused chan struct{}
+		readErr := socket.Read(func(fd uintptr) (done bool) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if paused = c.paused; paused != nil {
+				return true
+			}
+			var line []byte
+			if line, err = takeLine(int(fd)); errors.Is(err, unix.EAGAIN) {
+				return false
+			}
+			if err == nil {
+				err = json.Unmarshal(line, &o)
+			}
+			c.conns[conn] = o.Do
+			return true
+		})
+		if paused == nil || readErr != nil {
+			return o, cmp.Or(readErr, err)
+		}
+		select {
+		case <-paused:
+		case <-ctx.Done():
+			return o, ctx.Err()
+		}
+	}
+}
+
+// takeLine takes a whole line out of a socket or nothing: EAGAIN if it has not come.
+func takeLine(fd int) ([]byte, error) {
+	line := make([]byte, longestOrder)
+	n, _, err := unix.Recvfrom(fd, line, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	if err != nil {
+		return nil, err
+	}
+	end := bytes.IndexByte(line[:n], '\n') + 1
+	switch {
+	case end > 0:
+		n, err = unix.Read(fd, line[:end])
+		return line[:n], err
+	case n == 0 || n == len(line):
+		return nil, io.ErrUnexpectedEOF
+	default:
+		return nil, unix.EAGAIN
+	}
 }
 
 // send answers. Who has left does not hear it.
