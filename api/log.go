@@ -162,8 +162,7 @@ func (p *logPiece) sendFile(c *call, file *os.File) error {
 	return nil
 }
 
-// copyTo sends bytes up to end. Bytes that were dropped meanwhile may read as newer ones,
-// so each piece is checked after it was read; a caller that is too late is cut off.
+// copyTo sends bytes up to end. A caller that is too late for them is cut off.
 func (p *logPiece) copyTo(w io.Writer, end int64) error {
 	if p.held != nil {
 		if _, err := w.Write(p.held); err != nil {
@@ -185,14 +184,10 @@ func (p *logPiece) copyTo(w io.Writer, end int64) error {
 	return nil
 }
 
-// read fills buf with what has arrived at the begin of the piece, and was not
-// dropped before it was read.
+// read fills buf with what has arrived at the begin of the piece.
 func (p *logPiece) read(buf []byte) error {
 	n, err := p.log.ReadAt(buf, p.begin)
 	if n < len(buf) || err != nil && err != io.EOF { //nolint:errorlint // ReaderAt's own end
-		return http.ErrAbortHandler
-	}
-	if first, _, _ := p.log.Bounds(); first > p.begin {
 		return http.ErrAbortHandler
 	}
 	return nil

@@ -158,6 +158,8 @@ type Page struct {
 
 // RawLog is one task's raw output, open for reading by offset.
 type RawLog interface {
+	// ReadAt refuses an offset below the first kept one. Bytes that are dropped while it
+	// reads are given as they were, or refused: never zeros or others.
 	io.ReaderAt
 	io.Closer
 	// Bounds gives the first kept offset, the offset behind the last byte, and
