@@ -2,8 +2,6 @@ package api
 
 import (
 	"net/http"
-	"strings"
-	"unicode"
 
 	"afoot/api/wire"
 	"afoot/registry"
@@ -14,9 +12,6 @@ const (
 	defaultListed = 100
 	maxListed     = 1000
 )
-
-// maxReason bounds the reason of a kill, in bytes.
-const maxReason = 512
 
 // listTasks answers GET /tasks.
 func (a *API) listTasks(c *call, r *http.Request) error {
@@ -63,8 +58,8 @@ func (a *API) killTask(c *call, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	if len(reason) > maxReason || strings.IndexFunc(reason, unicode.IsControl) >= 0 {
-		return invalid("The query parameter reason must be one line of at most %d bytes without control characters.", maxReason)
+	if !registry.ValidReason(reason) {
+		return invalid("The query parameter reason must be one line of at most %d bytes without control characters.", registry.MaxReasonBytes)
 	}
 	if purge {
 		if err := a.service.Purge(r.Context(), c.caller, c.task()); err != nil {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -40,6 +41,15 @@ func ValidateLabel(label string) error {
 		}
 	}
 	return nil
+}
+
+// MaxReasonBytes bounds the reason of a kill.
+const MaxReasonBytes = 512
+
+// ValidReason reports whether a reason, which may be empty, is not over [MaxReasonBytes]
+// and has no control characters.
+func ValidReason(reason string) bool {
+	return len(reason) <= MaxReasonBytes && strings.IndexFunc(reason, unicode.IsControl) < 0
 }
 
 // Validate checks label and lease of a new agent.

@@ -24,6 +24,15 @@ func TestValidateLabel(t *testing.T) {
 	}
 }
 
+func TestValidReason(t *testing.T) {
+	for _, good := range []string{"", "enough", strings.Repeat("x", registry.MaxReasonBytes)} {
+		require.True(t, registry.ValidReason(good), good)
+	}
+	for _, bad := range []string{"a\nb", "\x1b", strings.Repeat("x", registry.MaxReasonBytes+1)} {
+		require.False(t, registry.ValidReason(bad), bad)
+	}
+}
+
 func TestValidateSpec(t *testing.T) {
 	label, empty := "label", ""
 	limit := func(n int64) *int64 { return &n }

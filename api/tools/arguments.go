@@ -9,16 +9,12 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"afoot/registry"
 )
-
-// maxReason bounds the reason of a kill, in bytes.
-const maxReason = 512
 
 // The arguments. An absent optional one is nil or zero.
 type (
@@ -182,8 +178,8 @@ func about(data []byte) registry.ID {
 }
 
 func (a *killArguments) check() error {
-	if len(a.Reason) > maxReason || strings.IndexFunc(a.Reason, unicode.IsControl) >= 0 {
-		return invalid("The argument \"reason\" must be one line of at most %d bytes without control characters.", maxReason)
+	if !registry.ValidReason(a.Reason) {
+		return invalid("The argument \"reason\" must be one line of at most %d bytes without control characters.", registry.MaxReasonBytes)
 	}
 	return nil
 }

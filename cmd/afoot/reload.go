@@ -129,7 +129,7 @@ func (h *house) take(next *Config) {
 	h.service.SetLimits(next.limits())
 	h.hub.SetMaxStreamsPerSession(int(next.MaxStreamsPerSession))
 	if err := h.hooks.SetLimits(next.hookLimits()); err != nil { // the configuration was checked
-		h.log.Error("webhooks go on as they were", "error", err.Error())
+		h.log.Error("webhooks go on as they were", keyError, err.Error())
 	}
 	h.bash.SetGrace(next.KillGrace)
 	h.level.Set(next.LogLevel)

@@ -90,7 +90,7 @@ func (d *daemon) leave(ctx context.Context, to *luggage, back *undo) error {
 	go func() { streams <- h.hub.Close(ctx, sse.ByeReload) }()
 	tasks, err := h.service.HandOver(ctx)
 	if err := <-streams; err != nil {
-		d.log.Info("streams were cut that did not take their bye", "error", err.Error())
+		d.log.Info("streams were cut that did not take their bye", keyError, err.Error())
 	}
 	d.finishRequests(ctx)
 	if err != nil {
@@ -120,10 +120,10 @@ func (d *daemon) finishRequests(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestPatience)
 	defer cancel()
 	if err := d.door.finish(ctx); err != nil {
-		d.log.Warn("requests were cut by the reload", "error", err.Error())
+		d.log.Warn("requests were cut by the reload", keyError, err.Error())
 	}
 	if err := <-d.door.broken; !errors.Is(err, http.ErrServerClosed) {
-		d.log.Warn("the server ended otherwise", "error", err.Error())
+		d.log.Warn("the server ended otherwise", keyError, err.Error())
 	}
 }
 

@@ -15,7 +15,7 @@ func (h sdkLog) Handle(ctx context.Context, r slog.Record) error {
 	kept := slog.NewRecord(r.Time, min(r.Level, slog.LevelWarn), "traces: "+r.Message, r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "err" {
-			kept.AddAttrs(slog.Any("error", a.Value))
+			kept.AddAttrs(slog.Any(keyError, a.Value))
 		}
 		return true
 	})

@@ -274,7 +274,7 @@ func (d *daemon) carryOut(ctx context.Context, o order) verdict {
 	}
 	lines, err := d.reload(ctx)
 	if err != nil {
-		d.log.Error("not reloaded", "error", oneLine(err))
+		d.log.Error("not reloaded", keyError, oneLine(err))
 		return verdict{Error: oneLine(err)}
 	}
 	d.log.Info("reloaded", "changes", strings.Join(lines, "; "))
