@@ -48,6 +48,7 @@ func (h *Host) adopt(data json.RawMessage) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("adopt a host: %w", err)
 	}
+	h.forgiveMissing(&s)
 	if err := s.inherit(false); err != nil {
 		return fmt.Errorf("adopt a host: a descriptor is not there: %w", err)
 	}
@@ -76,6 +77,21 @@ func (h *Host) adopt(data json.RawMessage) error {
 		l.mu.Unlock()
 	}
 	return nil
+}
+
+// forgiveMissing lets a tree go on without the descriptor of a leader that was reaped, as
+// on a kernel where that names no group. That one's loss shall cost no other tree.
+func (h *Host) forgiveMissing(s *hostState) {
+	for i := range s.Process {
+		p := &s.Process[i]
+		if !p.Reaped {
+			continue
+		}
+		if err := inherit(p.Handle, false); err != nil {
+			h.logger.Warn("the descriptor of a process tree is not there", "pid", p.PID, "error", err.Error())
+			p.Handle = -1
+		}
+	}
 }
 
 func (n *nets) adopt(host *Host, s *hostState) error {
