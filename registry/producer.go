@@ -75,7 +75,8 @@ type Run interface {
 	// of environment values only the names.
 	Request() (json.RawMessage, error)
 	// Discard gives everything stored for the run back, also its leftovers. It is
-	// called once, after the end, when the record is removed.
+	// called once, after the end, when the record is removed. It does not wait for
+	// leftovers: what has to be kept until they are gone goes then.
 	Discard() error
 }
 

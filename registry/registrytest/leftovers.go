@@ -87,9 +87,13 @@ func leftoverPurgeLeft(w *world) {
 		return struct{}{}, w.Purge(ctx, alice(), work.ID)
 	})
 	w.settled()
+	w.is.False(c.returned(), "something was still alive")
 	c.leave()
 	w.settled()
 	w.is.True(c.returned(), "the purge outlasts its caller's patience")
+	w.is.Equal(1, work.Discards(), "the purge waits for what is left though its caller has gone")
+	_, err := w.Get(w.ctx, alice(), work.ID)
+	w.refused(err, registry.CodeGone)
 	left.end()
 	w.settled()
 	w.is.Len(left.stops, 1)
@@ -134,12 +138,21 @@ func leftoverClose(w *world) {
 
 func leftoverStuck(w *world) {
 	agent := w.open(alice(), 0)
-	work, _ := w.leaves(agent)
+	work, left := w.leaves(agent)
+	other, others := w.leaves(alice())
 	before := time.Now()
 	w.is.NoError(w.DisposeAgent(w.ctx, alice(), agent.Agent))
 	w.is.LessOrEqual(time.Since(before), 8*time.Second+tick)
 	w.settled()
 	w.is.Equal(1, w.log.count(work.ID, registry.ChangeRemoved))
+	w.is.Len(left.stops, 1)
+	w.is.Equal(1, work.Discards(), "what is stored goes though something is left")
+	before = time.Now()
+	_, err := w.closing().result()
+	w.is.NoError(err)
+	w.is.LessOrEqual(time.Since(before), 8*time.Second+tick)
+	w.is.Len(others.stops, 1)
+	w.is.Zero(other.Discards(), "the record is kept")
 }
 
 func leftoverKept(w *world) {
