@@ -72,7 +72,7 @@ func (p *Producer) TakeBack() {
 		if g := r.ghosts; g != nil {
 			g.tree.TakeBack()
 			if g.stopping {
-				p.stop(func(hold <-chan struct{}) { r.exorcism(g, hold) })
+				r.goExorciseLocked(g)
 			}
 		}
 		r.mu.Unlock()
@@ -84,11 +84,28 @@ func (p *Producer) TakeBack() {
 
 // stop begins a stop of leftovers, unless the producer is handed over: then it begins
 // when that is taken back.
-func (p *Producer) stop(work func(hold <-chan struct{})) {
+func (p *Producer) stop(work func(hold <-chan struct{})) (begun bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if hold := p.hold; !p.held {
+	hold := p.hold
+	if !p.held {
 		p.stops.Go(func() { work(hold) })
+	}
+	return !p.held
+}
+
+// look does what looks at leftovers, unless the producer is handed over: what was handed
+// over stays as it was then.
+func (p *Producer) look(work func()) {
+	p.mu.Lock()
+	held, closed := p.held, p.closed
+	if !held && !closed {
+		p.stops.Add(1)
+		defer p.stops.Done()
+	}
+	p.mu.Unlock()
+	if !held {
+		work()
 	}
 }
 
@@ -135,7 +152,6 @@ func (p *Producer) EndUnclaimed() {
 	for _, r := range unclaimed {
 		r.mu.Lock()
 		if g := r.ghosts; g != nil {
-			g.stopping = false
 			r.exorciseLocked(g)
 		}
 		r.mu.Unlock()

@@ -30,7 +30,9 @@ type ending struct {
 	cause     cause
 	timeoutMs int64
 	left      []proc.Member
-	losses    losses
+	// unsure says that somebody may be left whom nobody could name.
+	unsure bool
+	losses losses
 	// overMemory says that the kernel killed somebody for the limit.
 	overMemory     bool
 	memoryMaxBytes int64
@@ -53,7 +55,7 @@ type result struct {
 
 // plain says that a command ended well, and that there is nothing more to say.
 func (e ending) plain() bool {
-	return e.exit == proc.Exit{} && e.cause == none && len(e.left) == 0 && e.losses == losses{} && !e.overMemory
+	return e.exit == proc.Exit{} && e.cause == none && len(e.left) == 0 && !e.unsure && e.losses == losses{} && !e.overMemory
 }
 
 // outcome is [ending.outcome]. That of most commands is the same, and is there once.
@@ -85,6 +87,9 @@ func (e ending) detail() string {
 	}
 	switch n := len(e.left); n {
 	case 0:
+		if e.unsure {
+			detail.WriteString("; processes may be left running")
+		}
 	case 1:
 		detail.WriteString("; 1 process left running")
 	default:

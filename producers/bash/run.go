@@ -80,6 +80,8 @@ type live struct {
 	reaped bool
 	// decided says that the outcome is fixed and on its way.
 	decided bool
+	// discarded says that what the command leaves is nobody's: its record was removed.
+	discarded bool
 }
 
 // attend sees a command to its end and reports it. It is the one goroutine of a
@@ -97,7 +99,7 @@ func (r *run) attend(l *live, hold <-chan struct{}) {
 	}
 	r.retire(l, left)
 	end := ending{
-		exit: l.exit, cause: l.cause, timeoutMs: l.timeoutMs, left: left, losses: r.losses(),
+		exit: l.exit, cause: l.cause, timeoutMs: l.timeoutMs, left: left.members, unsure: left.unsure, losses: r.losses(),
 		overMemory: l.overMemory, memoryMaxBytes: l.memoryMaxBytes,
 	}
 	l.settle(r.producer.outcome(end), l.exitErr)
@@ -172,27 +174,36 @@ func (r *run) closeStops(l *live) bool {
 	return l.reaped
 }
 
+// remainder is who is left of a tree at its command's end.
+type remainder struct {
+	members []proc.Member
+	// unsure says that somebody may be left whom nobody can name.
+	unsure bool
+}
+
 // settleTree counts who is left of a tree whose leader was reaped, or ends them if
 // the command was stopped or leftovers are not wanted, and fixes the outcome. Not ok
 // means that it gave up.
-func (r *run) settleTree(l *live, hold <-chan struct{}) (left []proc.Member, ok bool) {
+func (r *run) settleTree(l *live, hold <-chan struct{}) (left remainder, ok bool) {
 	for {
 		r.mu.Lock()
 		stop := l.cause != none
 		r.mu.Unlock()
-		left = nil
+		left = remainder{}
 		if !stop {
 			var err error
-			if left, err = l.process.Tree().Lingering(patience); err != nil {
-				r.producer.logger.Error("leftovers can't be counted", "error", err.Error())
+			if left.members, err = l.process.Tree().Lingering(patience); err != nil {
+				r.producer.logger.Error("leftovers can't be counted", "pid", l.process.Pid(), "error", err.Error())
+				left.unsure = true
 			}
-			stop = l.stops && (err != nil || len(left) > 0)
+			stop = l.stops && (err != nil || len(left.members) > 0)
 		}
 		if stop {
-			if !r.stopTree(l, hold) {
-				return nil, false
+			gone, ok := r.stopTree(l, hold)
+			if !ok {
+				return remainder{}, false
 			}
-			left = nil
+			left = remainder{unsure: !gone}
 		}
 		r.mu.Lock()
 		l.decided = stop || l.cause == none
@@ -205,16 +216,17 @@ func (r *run) settleTree(l *live, hold <-chan struct{}) (left []proc.Member, ok 
 }
 
 // stopTree ends who is left of a tree whose leader was reaped. What is printed
-// until then belongs to the command, with a bound of its own. False means that it gave
-// up.
-func (r *run) stopTree(l *live, hold <-chan struct{}) bool {
+// until then belongs to the command, with a bound of its own. Not ok means that it gave
+// up; not gone, that it can't see whether somebody is left.
+func (r *run) stopTree(l *live, hold <-chan struct{}) (gone, ok bool) {
 	r.mark(func() {
 		l.stopping = true
 		l.setDeadlineLocked(time.Time{})
 	})
 	var stop sync.WaitGroup
 	stop.Go(func() {
-		if l.process.Tree().StopUnless(hold, r.producer.stopGrace(), &l.escalation) {
+		gone = l.process.Tree().StopUnless(hold, r.producer.stopGrace(), &l.escalation)
+		if gone || !held(hold) {
 			r.mark(func() {
 				l.stopping = false
 				r.boundLocked(l)
@@ -223,11 +235,12 @@ func (r *run) stopTree(l *live, hold <-chan struct{}) bool {
 	})
 	r.drain(l)
 	stop.Wait()
-	return !held(hold)
+	return gone, !held(hold)
 }
 
-// retire gives back what only a running command needs.
-func (r *run) retire(l *live, left []proc.Member) {
+// retire gives back what only a running command needs. Who is left stays the run's, and is
+// stopped on where that could not be seen to its end.
+func (r *run) retire(l *live, left remainder) {
 	if l.stdin != nil {
 		_ = l.stdin.pipe.Close()
 	}
@@ -235,11 +248,17 @@ func (r *run) retire(l *live, left []proc.Member) {
 	if l.stderr != nil {
 		l.stderr.retire(r.producer)
 	}
-	if len(left) > 0 {
-		r.mark(func() { r.ghosts = newGhosts(l.process.Tree()) })
-		if r.producer.haunt(r) {
-			r.exorcise() // Close has looked already
-		}
+	if len(left.members) == 0 && !left.unsure {
+		return
+	}
+	stop := l.stops || l.cause != none
+	r.mark(func() {
+		r.ghosts = newGhosts(l.process.Tree())
+		r.ghosts.escalation = l.escalation
+		stop = stop || l.discarded
+	})
+	if r.producer.haunt(r) || stop { // Close has looked already
+		r.exorcise()
 	}
 }
 

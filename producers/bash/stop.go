@@ -14,8 +14,14 @@ type ghosts struct {
 	tree *proc.Tree
 	// name tells them from all others, in the handle of their run and across an exec.
 	name string
-	// stopping is guarded by run.mu.
-	stopping bool
+
+	// Guarded by run.mu.
+
+	// stopping says that they are to be stopped, running that a goroutine is at it.
+	stopping, running bool
+	// discarded says that the output goes with them.
+	discarded bool
+
 	// escalation is that of the stop; resume says that it was under way before an exec.
 	resume     bool
 	escalation proc.Escalation
@@ -85,7 +91,8 @@ func (r *run) stopLocked(l *live, why cause) {
 func (r *run) goStopLocked(l *live) {
 	hold := l.hold
 	l.work.Go(func() {
-		if !l.process.StopUnless(hold, r.producer.stopGrace(), &l.escalation) {
+		// One that can't see who is left is over all the same: the leader is to be reaped.
+		if !l.process.StopUnless(hold, r.producer.stopGrace(), &l.escalation) && held(hold) {
 			return
 		}
 		l.escalation = proc.Escalation{} // what is stopped after the reaping has a grace of its own
@@ -114,18 +121,39 @@ func (r *run) exorciseLocked(g *ghosts) {
 	if !g.stopping {
 		g.stopping = true
 		r.producer.again()
-		r.producer.stop(func(hold <-chan struct{}) { r.exorcism(g, hold) })
+		r.goExorciseLocked(g)
 	}
 }
 
-// exorcism stops leftovers, from where an earlier one was given up.
-func (r *run) exorcism(g *ghosts, hold <-chan struct{}) {
-	if !g.tree.StopUnless(hold, r.producer.stopGrace(), &g.escalation) {
-		return
+// goExorciseLocked has a goroutine stop the leftovers, unless one does or the producer
+// is handed over.
+func (r *run) goExorciseLocked(g *ghosts) {
+	if !g.running {
+		g.running = r.producer.stop(func(hold <-chan struct{}) { r.exorcism(g, hold) })
 	}
-	r.mark(func() { r.ghosts = nil })
+}
+
+// exorcism stops leftovers, from where an earlier one was given up, also while nobody can
+// see who is left.
+func (r *run) exorcism(g *ghosts, hold <-chan struct{}) {
+	for !g.tree.StopUnless(hold, r.producer.stopGrace(), &g.escalation) {
+		if held(hold) {
+			r.mark(func() { g.running = false })
+			return
+		}
+	}
+	discarded := false
+	r.mark(func() {
+		r.ghosts = nil
+		discarded = g.discarded
+	})
 	r.producer.free(r)
 	close(g.gone)
+	if discarded {
+		if err := r.remove(); err != nil {
+			r.producer.logger.Warn("output not removed", "error", err.Error())
+		}
+	}
 	r.producer.leave()
 }
 
@@ -133,7 +161,8 @@ func (r *run) exorcism(g *ghosts, hold <-chan struct{}) {
 func (r *run) StopLeftovers(string) <-chan struct{} { return r.exorcise() }
 
 // Left implements [registry.Leftovers]. It looks at the processes, and once none
-// lives gives back what was kept for them.
+// lives gives back what was kept for them. While the producer is handed over it believes
+// that they live.
 func (r *run) Left() bool {
 	r.mu.Lock()
 	g := r.ghosts
@@ -141,19 +170,32 @@ func (r *run) Left() bool {
 	if g == nil {
 		return false
 	}
-	if g.tree.Left() {
-		return true
+	left := true
+	r.producer.look(func() { left = g.tree.Left() })
+	if !left {
+		r.exorcise()
 	}
-	r.exorcise()
-	return false
+	return left
 }
 
-// Discard implements [registry.Run]. It blocks until leftovers are gone: for the
-// grace at most, unless one can't be killed.
+// Discard implements [registry.Run]. Leftovers are stopped, and the output is removed when
+// they are gone.
 func (r *run) Discard() error {
-	if gone := r.exorcise(); gone != nil {
-		<-gone
+	r.mu.Lock()
+	if l := r.live; l != nil {
+		l.discarded = true
 	}
+	if g := r.ghosts; g != nil {
+		g.discarded = true
+		r.exorciseLocked(g)
+		r.mu.Unlock()
+		return nil
+	}
+	r.mu.Unlock()
+	return r.remove()
+}
+
+func (r *run) remove() error {
 	err := r.log.Remove()
 	if r.stderr != nil {
 		err = errors.Join(err, r.stderr.log.Remove())

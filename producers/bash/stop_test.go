@@ -155,7 +155,12 @@ func TestA1LeftoversAreNamedAndOwned(t *testing.T) {
 		for _, stop := range []func(*task){
 			func(k *task) { <-k.StopLeftovers("") },
 			func(k *task) { require.ErrorIs(t, k.Cancel(""), registry.ErrEnded); <-k.StopLeftovers("") },
-			func(k *task) { require.NoError(t, k.Discard()) },
+			func(k *task) {
+				require.NoError(t, k.Discard())
+				if gone := k.StopLeftovers(""); gone != nil {
+					<-gone
+				}
+			},
 		} {
 			begun := time.Now()
 			task := stand.run(c.command)

@@ -1,6 +1,11 @@
 package proc
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
 
 // outside is what a tree has beside its control group: who moved to another one. Of
 // those are known the leader, until it was reaped, its session, and who was seen to
@@ -54,8 +59,10 @@ func (c *cgroup) deserted() bool {
 	c.mu.Lock()
 	known := c.outside.known
 	c.mu.Unlock()
+	var buf [1024]byte
 	for _, m := range known {
-		if s, ok := statOf(m.PID); ok && s.start == m.start && !s.dead {
+		s, ok, lack := tryStat(unix.AT_FDCWD, "/proc/"+strconv.Itoa(m.PID), buf[:])
+		if lack != nil || ok && s.start == m.start && !s.dead {
 			return false
 		}
 	}

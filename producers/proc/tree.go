@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"log/slog"
 	"slices"
 	"syscall"
@@ -17,14 +18,17 @@ const (
 	// dyingPatience is what those get beyond all patience who are on their way out.
 	dyingPatience = time.Second
 
-	// blindStop bounds a stop that can't see whether it has succeeded, blindLook a
-	// look that fails.
+	// blindStop is when a stop gives up that can't see whether it has succeeded,
+	// blindLook bounds a look that fails.
 	blindStop = 5 * time.Second
 	blindLook = time.Second
 )
 
-// sealingLooks is how many looks after SIGKILL have to find nobody.
+// sealingLooks is how many looks have to find nobody, the last one after SIGKILL.
 const sealingLooks = 3
+
+// errUnseen says that the kernel tells of somebody whom looks don't find alive.
+var errUnseen = errors.New("somebody is there whom no look finds")
 
 // moreLooks is how often a tree is looked at beyond the patience when the kernel
 // says that somebody is there and a look finds nobody alive.
@@ -48,17 +52,24 @@ type Tree struct {
 func (p *Process) Stop(grace time.Duration) { p.StopUnless(nil, grace, new(Escalation)) }
 
 // StopUnless is Stop that goes on where an earlier one was given up. It gives up as
-// soon as hold is closed, and reports whether nobody is left.
-func (p *Process) StopUnless(hold <-chan struct{}, grace time.Duration, e *Escalation) (over bool) {
+// soon as hold is closed, and when it could not look for a while after SIGKILL. It reports
+// whether nobody is left.
+func (p *Process) StopUnless(hold <-chan struct{}, grace time.Duration, e *Escalation) (gone bool) {
 	return p.tree.stop(hold, grace, p.exited, e)
 }
 
 // Stop ends everybody who is left of a tree whose leader was reaped, as
-// [Process.Stop] does.
-func (t *Tree) Stop(grace time.Duration) { t.StopUnless(nil, grace, new(Escalation)) }
+// [Process.Stop] does, and goes on also while it can't look.
+func (t *Tree) Stop(grace time.Duration) {
+	e, gone := new(Escalation), false
+	for !gone {
+		gone = t.StopUnless(nil, grace, e)
+	}
+}
 
-// StopUnless is to [Tree.Stop] what [Process.StopUnless] is to [Process.Stop].
-func (t *Tree) StopUnless(hold <-chan struct{}, grace time.Duration, e *Escalation) (over bool) {
+// StopUnless is to [Tree.Stop] what [Process.StopUnless] is to [Process.Stop]. Only a tree
+// of which nobody is left is given back.
+func (t *Tree) StopUnless(hold <-chan struct{}, grace time.Duration, e *Escalation) (gone bool) {
 	if !t.net.empty() && !t.stop(hold, grace, nil, e) {
 		return false
 	}
@@ -78,8 +89,9 @@ type Escalation struct {
 // A look at all processes is no snapshot: who forks and exits meanwhile may slip
 // through it, again and again. So an empty look is believed only when it was
 // repeated and then sealed by a SIGKILL to the group, which nobody outruns.
-func (t *Tree) stop(hold <-chan struct{}, grace time.Duration, leaderExited <-chan struct{}, e *Escalation) (over bool) {
+func (t *Tree) stop(hold <-chan struct{}, grace time.Duration, leaderExited <-chan struct{}, e *Escalation) (gone bool) {
 	hurried := t.hurried
+	var blind time.Time // since when no look succeeds
 	pause := shortestPause
 	tell := func(signal syscall.Signal, members []Member) {
 		if e.Told != signal {
@@ -95,22 +107,25 @@ func (t *Tree) stop(hold <-chan struct{}, grace time.Duration, leaderExited <-ch
 		if err == nil && len(members) == 0 {
 			unseen++
 			switch {
-			case e.Told == syscall.SIGKILL && unseen >= sealingLooks, t.net.empty():
+			case unseen == sealingLooks, t.net.empty():
 				return true
-			case unseen > 1 && e.Told != syscall.SIGKILL:
+			case unseen == sealingLooks-1: // an earlier one may have lacked descriptors too
 				tell(syscall.SIGKILL, nil)
 			}
 			sleep(shortestPause, nil)
 			continue
 		}
 		unseen = 0
-		if err != nil {
+		switch {
+		case err == nil:
+			blind = time.Time{}
+		case blind.IsZero():
 			// Out of descriptors, perhaps: the group can be signalled all the same.
 			t.logger.Warn("processes can't be listed", "pid", t.pid, "error", err.Error())
-			if e.Told == syscall.SIGKILL && time.Since(e.Since) > blindStop {
-				t.logger.Error("stopped without a look at who is left", "pid", t.pid)
-				return true
-			}
+			blind = time.Now()
+		case e.Told == syscall.SIGKILL && min(time.Since(blind), time.Since(e.Since)) > blindStop:
+			t.logger.Error("stopped without a look at who is left", "pid", t.pid)
+			return false
 		}
 		left := grace - time.Since(e.Since)
 		switch {
@@ -169,10 +184,9 @@ func wait(pause time.Duration, leaderExited, hurried, hold <-chan struct{}) (exi
 func (t *Tree) Members() ([]Member, error) { return t.net.members() }
 
 // Left reports whether somebody is left of a tree whose leader was reaped. It is
-// cheap when nobody is.
+// cheap when nobody is. It gives nothing back: that is [Tree.StopUnless]'s.
 func (t *Tree) Left() bool {
 	if t.net.empty() {
-		t.net.release()
 		return false
 	}
 	if sure, ok := t.net.(interface{ inhabited() bool }); ok && sure.inhabited() {
@@ -183,10 +197,11 @@ func (t *Tree) Left() bool {
 }
 
 // Lingering lists who is left after the end of a leader that was reaped. Who is
-// gone within patience is not counted; with nobody there it returns at once.
+// gone within patience is not counted; with nobody there it returns at once, and the tree
+// is given back. With an error somebody may be left who can't be told.
 func (t *Tree) Lingering(patience time.Duration) ([]Member, error) {
 	found, err := t.lingering(patience)
-	if len(found) == 0 {
+	if len(found) == 0 && err == nil {
 		t.net.release()
 	}
 	return found, err
@@ -211,8 +226,10 @@ func (t *Tree) lingering(patience time.Duration) (found []Member, err error) {
 			case len(now) > 0 && len(staying) > 0:
 				return staying, nil
 			case len(now) > 0 && -left < dyingPatience: // all of them are on their way out
-			case len(now) > 0 || again == moreLooks:
+			case len(now) > 0:
 				return found, nil
+			case again == moreLooks:
+				return nil, errUnseen
 			default:
 				again++
 			}
