@@ -54,6 +54,7 @@ func (s *Service) Load(ctx context.Context) error {
 	s.agentsBackLocked(memory.Agents)
 	for i, r := range back {
 		s.taskBackLocked(r, memory.Tasks[i].Snapshot.Owner)
+		s.givenBackLocked(r, from.Given)
 	}
 	s.keysBackLocked(memory.Keys)
 	s.successionLocked()

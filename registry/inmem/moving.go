@@ -29,6 +29,14 @@ func newMoving() moving { return moving{begun: make(chan struct{}), over: make(c
 // moved is what passes to the next image of the program. All else is in the journal.
 type moved struct {
 	Runs map[registry.ID]json.RawMessage `json:"runs,omitempty"`
+	// Given is what explicit reads gave out and no ack has settled.
+	Given map[registry.ID]given `json:"given,omitempty"`
+}
+
+// given is what of a handout passes: an ack counts as before, but nothing is held.
+type given struct {
+	Next     cursors `json:"next"`
+	Terminal bool    `json:"terminal,omitempty"`
 }
 
 // movingRetry is when a call that came during a hand-over should come again.
@@ -79,7 +87,7 @@ func (s *Service) HandOver(ctx context.Context) (state json.RawMessage, err erro
 	case <-ctx.Done():
 		return nil, fmt.Errorf("a start did not return: %w", ctx.Err())
 	}
-	to := moved{Runs: map[registry.ID]json.RawMessage{}}
+	to := moved{Runs: map[registry.ID]json.RawMessage{}, Given: map[registry.ID]given{}}
 	for _, r := range s.holdLive() {
 		handle, err := s.handOverRun(ctx, r)
 		if err != nil {
@@ -92,7 +100,21 @@ func (s *Service) HandOver(ctx context.Context) (state json.RawMessage, err erro
 	if err := s.flush(ctx); err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	for id, r := range s.records {
+		if h := r.handout; h != nil {
+			to.Given[id] = given{Next: h.next, Terminal: h.terminal}
+		}
+	}
+	s.mu.Unlock()
 	return json.Marshal(to)
+}
+
+func (s *Service) givenBackLocked(r *record, from map[registry.ID]given) {
+	if g, ok := from[r.snap.ID]; ok {
+		r.handout = &handout{next: g.Next, terminal: g.Terminal}
+		s.renewLocked(r, r.handout)
+	}
 }
 
 // holdLive lets no cancel begin any more, waits for those under way, and gives the live

@@ -22,6 +22,7 @@ func moveCases() []durableCase {
 		{name: "live work counts against the bounds", options: Options{MaxTasksPerOwner: 2}, run: moveBounds},
 		{name: "blocked calls answer with what is", run: moveReleases},
 		{name: "what was on its way is unread", run: moveClaims},
+		{name: "what was given out can still be acked", run: moveAcks},
 		{name: "nothing begins meanwhile", run: moveRefuses},
 		{name: "it waits for a start under way", run: moveStarting},
 		{name: "work that can't be handed over refuses it", run: moveFixed},
@@ -176,6 +177,23 @@ func moveClaims(w *durableWorld) {
 	w = w.arrive(state)
 	w.is.Equal("abc", w.take(work).Text)
 	w.is.False(w.get(end).Reported)
+}
+
+func moveAcks(w *durableWorld) {
+	work, end, lost := w.start(alice(), Script{}), w.ends(alice(), Script{}), w.ends(alice(), Script{})
+	work.Output.Append("abc")
+	explicit := registry.ReadOptions{Explicit: true}
+	w.is.NoError(w.holdWith(work, explicit).Confirm())
+	d := w.holdWith(end, explicit)
+	w.is.NoError(d.Confirm())
+	w.holdWith(lost, explicit).Abandon()
+	w = w.exec()
+	w.is.NoError(w.Ack(w.ctx, alice(), work.ID, 3))
+	w.is.Empty(w.take(work).Text)
+	w.is.NoError(w.Ack(w.ctx, alice(), end.ID, d.NextOffset))
+	w.is.True(w.get(end).Reported)
+	_ = w.Ack(w.ctx, alice(), lost.ID, d.NextOffset)
+	w.is.False(w.get(lost).Reported, "nobody has read it")
 }
 
 func moveRefuses(w *durableWorld) {
