@@ -7,9 +7,10 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// The control characters of one byte that follow ASCII (C1). In UTF-8 they take
-// two bytes; one byte counts where it can't be the rest of a character.
-const firstC1, lastC1 = 0x80, 0x9F
+// lastC1 ends the control characters that follow ASCII (C1). In UTF-8 they take two
+// bytes: a terminal decodes before it looks for controls (Markus Kuhn, UTF-8 and Unicode
+// FAQ, "UTF-8 still allows you to use C1 control characters"), so that a byte alone is none.
+const lastC1 = 0x9F
 
 // plainLine says that a line shows as what it is.
 func plainLine(line []byte) bool {
@@ -43,9 +44,6 @@ func newDecoder() decoder {
 func (d decoder) next(p []byte) (r rune, size int) {
 	if r, size = utf8.DecodeRune(p); r != utf8.RuneError || size > 1 {
 		return r, size
-	}
-	if p[0] <= lastC1 {
-		return rune(p[0]), 1
 	}
 	// A subpart has at most three bytes, and room for one replacement alone makes
 	// the decoder stop behind the first.

@@ -58,8 +58,13 @@ func TestViewOfALine(t *testing.T) {
 		{"escape begins anew", "\x1b[31\x1b[32ma\x1b\x1b[0mb\n", "ab\n"},
 		{"a character breaks a sequence off", "\x1b[3€1m\n", "€1m\n"},
 		{"unfinished", "a\x1b[31", "a"},
-		{"C1 in one byte", "\x9b31ma\x9d0;t\x9cb\x90q\x9cc\x85d\n", "abcd\n"},
-		{"C1 in two bytes", "\u009b31ma\u0085b\n", "ab\n"},
+		{"C1", "\u009b31ma\u009d0;t\u009cb\u0090q\u009cc\u0085d\u009fe\u009c\n", "abcd\n"},
+		{"bytes alone are no C1", "\x9b31ma\x9d0;t\x9cb\x90q\x9cc\x85d\x98e\x9ff\n", "\uFFFD31ma\uFFFD0;t\uFFFDb\uFFFDq\uFFFDc\uFFFDd\uFFFDe\uFFFDf\n"},
+		{"text of code page 437", "gr\x81n na\x8bve \x90tude\x1b[m: 7\n", "gr\uFFFDn na\uFFFDve \uFFFDtude: 7\n"},
+		{"bytes alone behind a subpart", "\xf0\x9f\x92 x\r\n\x9f\x92\xa9 y\xc2\n\x9b1mz\n", "\uFFFD x\n\uFFFD\uFFFD\uFFFD y\uFFFD\n\uFFFD1mz\n"},
+		{"a byte alone breaks a sequence off", "\x1b[3\x9b1m\n", "\uFFFD1m\n"},
+		{"strings with bytes alone", "\x1b]0;t\x9c\x9b\x85u\aa\x1bPq\x9c\x90r\x1b\\b\x1b_\x9cs\xc2\x1b\\c\n", "abc\n"},
+		{"strings with characters that hold C1 bytes", "\x1b]0;é ž Ü ĝ Ŝ\aa\x1bPqžĜ\x1b\\b\x1b^\u201c\u201d\u009cc\n", "abc\n"},
 		{"no C1 in a character", "a\rü朜€\n", "ü朜€\n"},
 
 		{"wide characters", "世界\rab\n", "ab界\n"},
@@ -81,7 +86,7 @@ func TestViewOfALine(t *testing.T) {
 		{"subparts", "\xe2\x82a\xf0\x9f\x98\xff\xc3\n", "\uFFFDa\uFFFD\uFFFD\uFFFD\n"},
 		{"subparts are columns", "\xe2\x82b\xff\rX\n", "Xb\uFFFD\n"},
 		{"no C1 in a subpart", "\xe2\x9b1mx\n", "\uFFFD1mx\n"},
-		{"surrogates", "\xed\xa0\x80\n", "\uFFFD\uFFFD\n"},
+		{"surrogates", "\xed\xa0\x80\n", "\uFFFD\uFFFD\uFFFD\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text, consumed := View([]byte(c.raw), true)
@@ -151,7 +156,7 @@ func TestViewIsLinear(t *testing.T) {
 
 func FuzzView(f *testing.F) {
 	for _, seed := range []string{
-		"a\r\nb\x1b[K\b\b世\x1b[1K\u0301\n", "\x1b]0;t\x07x\x9b31m\xe2\x82\n", "ab\tc\x1b[3GX\x1b[2K\rq\n\x1bP\x1b\\", "\xf0\x9f\x98\n\xff\x1b(B",
+		"a\r\nb\x1b[K\b\b世\x1b[1K\u0301\n", "\x1b]0;t\x9c\x07x\x9b31m\xe2\x82\n\xc2\x9b1mž\x90\xc2", "ab\tc\x1b[3GX\x1b[2K\rq\n\x1bP\x1b\\", "\xf0\x9f\x98\n\xff\x1b(B",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -179,9 +184,6 @@ func FuzzSubparts(f *testing.F) {
 		var text strings.Builder
 		for d := newDecoder(); len(raw) > 0; {
 			r, size := d.next(raw)
-			if size == 1 && r >= firstC1 && r <= lastC1 {
-				r = utf8.RuneError // alone, it is invalid too
-			}
 			text.WriteRune(r)
 			raw = raw[size:]
 		}
