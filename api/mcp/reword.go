@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -23,30 +22,18 @@ func reworded(request []byte, a *Answer) *Answer {
 	if !refused || a.Status != http.StatusBadRequest {
 		return a
 	}
-	var call struct {
-		ID     any    `json:"id"`
-		Method string `json:"method"`
-	}
-	if json.Unmarshal(request, &call) != nil || call.Method == "" {
+	call, err := readMessage(request)
+	if err != nil || call.method == "" || call.id == nil {
 		return a
 	}
-	id, err := jsonrpc.MakeID(call.ID)
-	if err != nil || !id.IsValid() {
-		return a
-	}
-	problem := &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: words}
-	status := a.Status
+	code, status := int64(jsonrpc.CodeInvalidRequest), a.Status
 	switch {
-	case strings.HasPrefix(problem.Message, unhandled):
-		problem.Code, problem.Message, status = jsonrpc.CodeMethodNotFound, "method not found: "+call.Method, http.StatusOK
-	case !strings.HasPrefix(problem.Message, unfit):
-		return a
-	}
-	text, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: problem})
-	if err != nil {
+	case strings.HasPrefix(words, unhandled):
+		code, words, status = jsonrpc.CodeMethodNotFound, "method not found: "+call.method, http.StatusOK
+	case !strings.HasPrefix(words, unfit):
 		return a
 	}
 	header := a.Header.Clone()
 	header.Set("Content-Type", "application/json")
-	return &Answer{Status: status, Header: header, Body: text}
+	return &Answer{Status: status, Header: header, Body: refusal(call.id, code, words)}
 }

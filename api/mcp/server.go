@@ -131,8 +131,15 @@ func New(cfg Config) (*Server, error) {
 }
 
 // Open begins an exchange. The body was read before; r's own is not touched. The error
-// is [ErrUnknownSession].
+// is [ErrUnknownSession], or a [registry.Error] of a body that is no message.
 func (s *Server) Open(r *http.Request, who Who, body []byte) (*Exchange, error) {
+	var refused []byte
+	if r.Method == http.MethodPost {
+		var err error
+		if refused, err = Refusal(body); err != nil {
+			return nil, registry.Errorf(registry.CodeInvalid, "The body is no message of JSON-RPC: %v.", err)
+		}
+	}
 	x := &Exchange{
 		server: s, who: who, body: body, leave: func() {}, header: http.Header{},
 		returned: make(chan struct{}), settled: make(chan struct{}), ready: make(chan struct{}, 1),
@@ -160,6 +167,12 @@ func (s *Server) Open(r *http.Request, who Who, body []byte) (*Exchange, error) 
 		if r.Method == http.MethodDelete && id != "" {
 			s.sessions.remove(id) // ends its calls, which the SDK would wait for
 			x.header, x.status = http.Header{}, http.StatusNoContent
+			return
+		}
+		if refused != nil {
+			x.header.Set("Content-Type", "application/json")
+			x.fail(http.StatusBadRequest)
+			_, _ = writer{x}.Write(refused) // never fails
 			return
 		}
 		handler.ServeHTTP(writer{x}, request)

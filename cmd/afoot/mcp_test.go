@@ -149,6 +149,47 @@ func TestMCPBridge(t *testing.T) {
 	require.NotContains(t, r.ok("ls"), "bash-3")
 }
 
+// An answer has the id that was asked for, or nothing was done for it.
+func TestMCPBridgeEchoesIDs(t *testing.T) {
+	r := newRig(t)
+	r.serve()
+	s := r.speak()
+	s.hello()
+	call := `{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"bash","arguments":{"command":"echo ran >> ran","description":"x","workdir":%q}}}`
+	id := func() string {
+		t.Helper()
+		select {
+		case line := <-s.lines:
+			var answer struct{ ID json.RawMessage }
+			require.NoError(t, json.Unmarshal([]byte(line), &answer), line)
+			return string(answer.ID)
+		case <-time.After(20 * time.Second):
+			require.FailNow(t, "it says nothing", "%s", s.errs)
+			return ""
+		}
+	}
+	for written, echo := range map[string]string{
+		`9007199254740993`: `9007199254740993`, `9223372036854775807`: `9223372036854775807`, `1.5`: `1.5`, `1e3`: `1e3`,
+		`null`: `null`, `1,"id":2`: `null`, `"\ud800"`: `null`,
+	} {
+		s.send(call, written, r.home)
+		require.Equal(t, echo, id(), written)
+	}
+	require.NoFileExists(t, filepath.Join(r.home, "ran"))
+	for written, echo := range map[string]string{`9007199254740991`: `9007199254740991`, `"a\/\u0062"`: `"a/b"`, `1,"ID":2`: `1`} {
+		s.send(call, written, r.home)
+		require.Equal(t, echo, id(), written)
+	}
+	require.FileExists(t, filepath.Join(r.home, "ran"))
+
+	// However a cancel writes it, it is the same id.
+	s.send(`{"jsonrpc":"2.0","id":"a\/b","method":"tools/call","params":{"name":"bash","arguments":{"command":"sleep 1000","description":"x"}}}`)
+	r.eventually("it runs", func() bool { return strings.Contains(r.ok("ls"), "running") })
+	s.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0061/b"}}`)
+	r.eventually("it is stopped", func() bool { return !strings.Contains(r.ok("ls"), "running") })
+	require.Zero(t, s.end(), s.errs)
+}
+
 func TestMCPBridgeOfStatelessProtocol(t *testing.T) {
 	r := newRig(t)
 	r.serve()

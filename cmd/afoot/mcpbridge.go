@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"afoot/api/mcp"
 )
 
 const (
@@ -116,9 +118,12 @@ func (b *bridge) drain() {
 // take passes one message on. Calls run beside each other; everything else keeps its
 // order.
 func (b *bridge) take(ctx context.Context, line []byte) {
+	refused, broken := mcp.Refusal(line)
 	m, err := readMCP(line)
 	switch {
-	case err != nil:
+	case refused != nil:
+		b.say(refused)
+	case broken != nil, err != nil:
 		b.say(mcpRefusal(nil, mcpParseError, "this line is not a JSON-RPC message"))
 	case m.Method == "notifications/cancelled":
 		b.cancel(m.Params.RequestID)
@@ -236,8 +241,7 @@ func (b *bridge) hear(res *http.Response, id json.RawMessage) (done bool) {
 			continue
 		}
 		b.say([]byte(data))
-		var answer mcpMessage
-		if json.Unmarshal([]byte(data), &answer) == nil && answer.Method == "" && bytes.Equal(answer.ID, id) {
+		if answer, err := readMCP([]byte(data)); err == nil && answer.Method == "" && bytes.Equal(answer.ID, id) {
 			done = true
 		}
 	}

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // The headers of the Model Context Protocol.
@@ -57,14 +60,22 @@ func mcpLine(from *bufio.Reader, limit int) (line []byte, err error) {
 	}
 }
 
-// readMCP reads one line of a client. A batch is passed on as it is.
+// readMCP reads one message as the daemon does, by exact names. A batch is passed on as
+// it is.
 func readMCP(line []byte) (m *mcpMessage, err error) {
 	m = &mcpMessage{text: line}
 	if batch := bytes.HasPrefix(line, []byte("[")); batch {
 		var all []json.RawMessage
 		return m, json.Unmarshal(line, &all)
 	}
-	return m, json.Unmarshal(line, m)
+	err = jsonv2.Unmarshal(line, m, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for _, id := range []*json.RawMessage{&m.ID, &m.Params.RequestID} {
+		value := jsontext.Value(*id)
+		if value.Canonicalize() == nil { // the same id is the same text, however it was written
+			*id = json.RawMessage(value)
+		}
+	}
+	return m, err
 }
 
 // call reports whether an answer is due.
