@@ -22,9 +22,12 @@ func (a *API) newMCP(cfg mcp.Config) (*mcp.Server, error) {
 // serveMCP answers /mcp. What its answer carries is committed behind the flush, as in
 // GET /tasks/{id}/output.
 func (a *API) serveMCP(c *call, r *http.Request) error {
+	explicit, err := wantsExplicitAck(r)
+	if err != nil {
+		return err
+	}
 	var body []byte
 	if r.Method == http.MethodPost {
-		var err error
 		if body, err = readBody(c, r); err != nil {
 			return err
 		}
@@ -43,7 +46,7 @@ func (a *API) serveMCP(c *call, r *http.Request) error {
 		rightful = ctx
 	}
 	x, err := a.mcp.Open(r.WithContext(rightful), mcp.Who{
-		Caller: c.caller, Subject: c.principal.Subject, Writes: !c.looksOnly(), Until: c.principal.ExpiresAt,
+		Caller: c.caller, Subject: c.principal.Subject, Writes: !c.looksOnly(), Until: c.principal.ExpiresAt, Explicit: explicit,
 	}, body)
 	if err != nil {
 		return mcpProblem(err)

@@ -20,7 +20,7 @@ const (
 
 // rpc makes a request of the protocol of 2026-07-28. Declared says that its client
 // knows the extension for tasks.
-func (w *world) rpc(method, params string, declared bool) (int, rpcAnswer) {
+func (w *world) rpc(method, params string, declared bool, more ...string) (int, rpcAnswer) {
 	w.t.Helper()
 	extensions := ""
 	if declared {
@@ -28,7 +28,7 @@ func (w *world) rpc(method, params string, declared bool) (int, rpcAnswer) {
 	}
 	meta := fmt.Sprintf(`{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":{%s}}`, version2026, extensions)
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":{%s"_meta":%s}}`, method, params, meta)
-	headers := []string{"Mcp-Protocol-Version", version2026, "Mcp-Method", method}
+	headers := append([]string{"Mcp-Protocol-Version", version2026, "Mcp-Method", method}, more...)
 	if method == "tools/call" {
 		headers = append(headers, "Mcp-Name", "bash")
 	}
@@ -63,9 +63,9 @@ type mcpTask struct {
 	}
 }
 
-func (w *world) task(method, params string) mcpTask {
+func (w *world) task(method, params string, more ...string) mcpTask {
 	w.t.Helper()
-	status, answer := w.rpc(method, params, true)
+	status, answer := w.rpc(method, params, true, more...)
 	w.is.Equal(http.StatusOK, status)
 	w.is.Nil(answer.Error)
 	return *answer.Result

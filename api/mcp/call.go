@@ -48,8 +48,8 @@ func (s *Server) listTools(x *Exchange) *sdk.ListToolsResult {
 // answer answers a call by the tool's result.
 func (s *Server) answer(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	x := within(ctx)
-	if !x.reads(req.Params) {
-		return nil, invalidParams("a batch may read a task only once")
+	if err := x.reads(outputOf(req.Params)); err != nil {
+		return nil, err
 	}
 	answer, err := s.cfg.Tools.Call(ctx, x.call(req.Params))
 	if err != nil {
@@ -59,23 +59,30 @@ func (s *Server) answer(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Cal
 	return resultOf(answer), nil
 }
 
-// reads reports whether the request may make the call. Two reads of one task can't be
-// in one batch: the second waits for the fate of the first, which the answer to both
-// decides.
-func (x *Exchange) reads(params *sdk.CallToolParamsRaw) bool {
+// outputOf names the task whose output a call reads; "" for none.
+func outputOf(params *sdk.CallToolParamsRaw) registry.ID {
 	var of struct {
 		Task registry.ID `json:"task_id"`
 	}
 	if params.Name != tools.NameOutput || json.Unmarshal(params.Arguments, &of) != nil {
-		return true
+		return ""
 	}
+	return of.Task
+}
+
+// reads refuses what the request may not read. Two reads of one task can't be in one
+// batch: the second waits for the fate of the first, which the answer to both decides.
+func (x *Exchange) reads(id registry.ID) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if slices.Contains(x.read, of.Task) {
-		return false
+	if id == "" {
+		return nil
 	}
-	x.read = append(x.read, of.Task)
-	return true
+	if slices.Contains(x.read, id) {
+		return invalidParams("a batch may read a task only once")
+	}
+	x.read = append(x.read, id)
+	return nil
 }
 
 func (x *Exchange) call(params *sdk.CallToolParamsRaw) tools.Call {
@@ -84,6 +91,7 @@ func (x *Exchange) call(params *sdk.CallToolParamsRaw) tools.Call {
 		Name:       params.Name,
 		Arguments:  params.Arguments,
 		Writes:     x.who.Writes,
+		Explicit:   x.who.Explicit,
 		Until:      x.who.Until,
 		LogAddress: logURI,
 	}

@@ -20,6 +20,8 @@ type Who struct {
 	Writes bool
 	// Until ends the caller's right; the zero time never does.
 	Until time.Time
+	// Explicit holds what the request reads until [registry.Tasks.Ack].
+	Explicit bool
 }
 
 // owner is who an MCP session belongs to.

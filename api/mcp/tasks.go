@@ -183,6 +183,9 @@ func (s *Server) getTask(ctx context.Context, _ *sdk.ServerSession, params *task
 	if t.Status != completed {
 		return t, nil // an end that was asked for is reported, and its output stays unread
 	}
+	if err := x.reads(snapshot.ID); err != nil {
+		return nil, err
+	}
 	answer, err := s.cfg.Tools.Result(ctx, x.call(&sdk.CallToolParamsRaw{Name: tools.NameBash}), snapshot.ID)
 	if registry.CodeOf(err) == registry.CodeGone {
 		return nil, invalidParams("Task has expired")

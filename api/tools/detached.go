@@ -51,7 +51,7 @@ func (s *Set) Result(ctx context.Context, call Call, id registry.ID) (*Answer, e
 	}
 	var delivery *registry.Delivery
 	if !snapshot.Reported && call.Writes {
-		if delivery, err = s.cfg.Service.Read(ctx, call.Caller, id, registry.ReadOptions{Tail: 1}); err != nil {
+		if delivery, err = s.cfg.Service.Read(ctx, call.Caller, id, registry.ReadOptions{Tail: 1, Explicit: call.Explicit}); err != nil {
 			return nil, err
 		}
 	}
