@@ -120,8 +120,8 @@ func (c *call) failed(r *http.Request, err error) bool {
 	if c.status != 0 {
 		return false
 	}
-	if p.code == registry.CodeUnavailable && p.retryAfter == 0 && c.api.isLeaving() {
-		p.detail = "The daemon is being replaced; ask again at once."
+	if p.code == registry.CodeUnavailable && c.api.isLeaving() {
+		p.detail, p.retryAfter = "The daemon is being replaced; ask again at once.", 0
 		c.Header().Set("Retry-After", "0")
 	}
 	c.code = p.code

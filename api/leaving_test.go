@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"testing"
+	"time"
 
 	"afoot/api/wire"
 	"afoot/registry"
@@ -34,11 +35,13 @@ func TestLeavingRefusesAsAlways(t *testing.T) {
 	_, a = get("evil.example", "/tasks")
 	a.refused(http.StatusMisdirectedRequest, "foreign_host")
 	w.api.Stay()
-	// So is who came just before, and met what has ended already.
+	// So is who came just before, and met what is on its way already.
 	w.ended("x")
 	w.faulty.openLog = func(context.Context) (registry.RawLog, error) {
 		w.api.Leave()
-		return nil, registry.Errorf(registry.CodeUnavailable, "It has ended.")
+		moving := registry.Errorf(registry.CodeUnavailable, "It is elsewhere.")
+		moving.RetryAfter = time.Second
+		return nil, moving
 	}
 	_, late := get("localhost", "/tasks/bash-1/log")
 	p = late.refused(http.StatusServiceUnavailable, "unavailable")
