@@ -16,8 +16,10 @@ const maxProblem = 64 << 10
 // RefusalError is a daemon's problem as an error.
 type RefusalError struct {
 	Problem
-	// RetryAfter is how long to wait before another attempt; zero if unknown.
+	// RetryAfter is how long to wait before another attempt; zero if unknown. Again says
+	// that the daemon named it.
 	RetryAfter time.Duration
+	Again      bool
 }
 
 // Error gives the detail and the code.
@@ -47,7 +49,8 @@ func Check(res *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the answer %s: %w", res.Status, err)
 	}
-	refusal := &RefusalError{RetryAfter: retryAfter(res.Header)}
+	refusal := &RefusalError{}
+	refusal.RetryAfter, refusal.Again = retryAfter(res.Header)
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "application/problem+json") || json.Unmarshal(body, &refusal.Problem) != nil {
 		refusal.Problem = Problem{
 			Status: res.StatusCode, Title: res.Status, Code: ErrorCodeInternal,
@@ -57,10 +60,10 @@ func Check(res *http.Response, err error) (*http.Response, error) {
 	return nil, refusal
 }
 
-func retryAfter(h http.Header) time.Duration {
+func retryAfter(h http.Header) (pause time.Duration, named bool) {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || seconds < 0 {
-		return 0
+		return 0, false
 	}
-	return time.Duration(seconds) * time.Second
+	return time.Duration(seconds) * time.Second, true
 }

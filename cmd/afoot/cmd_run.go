@@ -129,6 +129,9 @@ func (a *app) run(ctx context.Context, o runOptions, args []string) error {
 	}
 }
 
+// replacePatience is how long a start comes again to a daemon that is being replaced.
+const replacePatience = 10 * time.Second
+
 // startPatience is what a start gets to be answered after the first signal.
 const startPatience = 2 * time.Second
 
@@ -143,7 +146,7 @@ func (a *app) start(ctx context.Context, r *remote, request client.StartTask, si
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		task, err := decode[client.Snapshot](r.StartTask(ctx, &client.StartTaskParams{AfootAgent: a.header()}, request))
+		task, err := a.startAgain(ctx, r, request)
 		answered <- answer{task, err}
 	}()
 	var got answer
@@ -171,6 +174,23 @@ func (a *app) start(ctx context.Context, r *remote, request client.StartTask, si
 	default: // more have come
 	}
 	return got.task, got.err
+}
+
+// startAgain starts the task. While the daemon is being replaced, a start is refused, has
+// begun nothing, and may come again.
+func (a *app) startAgain(ctx context.Context, r *remote, request client.StartTask) (client.Snapshot, error) {
+	for begun := time.Now(); ; {
+		task, err := decode[client.Snapshot](r.StartTask(ctx, &client.StartTaskParams{AfootAgent: a.header()}, request))
+		refusal, refused := errors.AsType[*client.RefusalError](err)
+		if !refused || refusal.Code != client.ErrorCodeUnavailable || !refusal.Again || time.Since(begun) > replacePatience {
+			return task, err
+		}
+		select {
+		case <-time.After(max(refusal.RetryAfter, replacePatience/100)):
+		case <-ctx.Done():
+			return task, ctx.Err()
+		}
+	}
 }
 
 // startRequest words the flags as a start request.

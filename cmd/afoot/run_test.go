@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -101,6 +102,43 @@ func TestInterruptedStart(t *testing.T) {
 	close(goOn)
 	require.Equal(t, 143, run.code(), run.errs)
 	require.Contains(t, run.errs.String(), "stopping bash-1")
+}
+
+// A start that is refused because the daemon is being replaced comes again, and only such a
+// one.
+func TestRunComesAgainWhileTheDaemonIsReplaced(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.serve()
+	info, err := readListenInfo(r.state)
+	require.NoError(t, err)
+	at, err := url.Parse(info.URL)
+	require.NoError(t, err)
+	var starts, refuse atomic.Int32
+	refuse.Store(3)
+	pass := httputil.NewSingleHostReverseProxy(at)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method != http.MethodPost || req.URL.Path != "/tasks" || starts.Add(1) > refuse.Load() {
+			pass.ServeHTTP(w, req)
+			return
+		}
+		w.Header().Set("Content-Type", "application/problem+json")
+		if refuse.Load() > 1 {
+			w.Header().Set("Retry-After", "0")
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, `{"status":503,"code":"unavailable","detail":"The daemon leaves."}`)
+	}))
+	t.Cleanup(front.Close)
+	r.env = append(r.env, "AFOOT_TOKEN="+strings.TrimSpace(r.ok("token", "--session", "local")))
+	require.Equal(t, "hi\n", r.ok("run", "--addr", front.URL, "--", "echo hi"))
+	require.EqualValues(t, 4, starts.Load())
+	starts.Store(0)
+	refuse.Store(1)
+	_, stderr, code := r.afoot("run", "--addr", front.URL, "--", "echo hi")
+	require.Equal(t, exitRun, code)
+	require.Contains(t, stderr, "The daemon leaves.")
+	require.EqualValues(t, 1, starts.Load())
 }
 
 // TestDaemonThatEndsBeforeItAnswers: that is said, and not only what the network said.
