@@ -121,7 +121,7 @@ func (p *party) checkLost() error {
 	lost := p.lost
 	p.lost = nil
 	for _, f := range lost {
-		if f.key == "" || f.agent != nil && f.agent.may {
+		if f.key == "" || f.agent != nil && f.agent.may || !f.script.fits(p.w.net) {
 			continue
 		}
 		f.life, f.may = p.w.life, false

@@ -131,10 +131,7 @@ func (p *party) pick() *fact {
 
 func (p *party) start() error {
 	s := fates[p.r.IntN(len(fates))]
-	if s.nets != "" && s.nets != p.w.net {
-		s = fates[0]
-	}
-	if s.name == "sessions" && p.w.net == "group" {
+	if !s.fits(p.w.net) {
 		s = fates[0]
 	}
 	agents := p.living()
