@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -41,10 +42,10 @@ type outcome struct {
 	code         int
 	ends         bool
 	stdin, split bool
-	nets         string // those that reach all of it; "": all
+	nets         []string // those that reach all of it; nil: all
 }
 
-func (o outcome) fits(net string) bool { return o.nets == "" || strings.Contains(o.nets, net) }
+func (o outcome) fits(net string) bool { return o.nets == nil || slices.Contains(o.nets, net) }
 
 // M is the length of a sleep that marks the life, L the label.
 var fates = []outcome{
@@ -57,8 +58,8 @@ var fates = []outcome{
 	{name: "printing", text: `for ((i=0;;i++)); do echo "L $i"; sleep 0.02; done`},
 	{name: "deaf", text: `trap "" TERM; echo L; sleep M; sleep M; sleep M`},
 	{name: "tree", text: `(sleep M & sleep M) | cat & echo L; wait`},
-	{name: "sessions", text: `setsid sleep M & setsid bash -c 'trap "" TERM; sleep M; sleep M' & echo L; wait`, nets: "cgroup subreaper"},
-	{name: "naked", text: `env -i setsid -f setsid -f sleep M; echo L; sleep M`, nets: "cgroup"},
+	{name: "sessions", text: `setsid sleep M & setsid bash -c 'trap "" TERM; sleep M; sleep M' & echo L; wait`, nets: []string{"cgroup", "subreaper"}},
+	{name: "naked", text: `env -i setsid -f setsid -f sleep M; echo L; sleep M`, nets: []string{"cgroup"}},
 	{name: "input", text: `exec cat`, stdin: true},
 	{name: "both", text: `for ((i=0;;i++)); do echo "L $i"; echo "L $i" >&2; sleep 0.03; done`, split: true},
 }

@@ -140,8 +140,17 @@ func (w *crasher) live(life int) {
 	if !alone {
 		w.stillborn()
 	}
+	var left []process
+	var sleepers []int
+	watched := false
+	defer func() {
+		if t.Failed() {
+			t.Logf("life %d, net %s, %s: left are %v and %v; its watchdog lives: %v", life, w.net, w.how, left, sleepers, watched)
+		}
+	}()
 	eventually(t, max(time.Until(died.Add(orphaned)), 0), "nothing is left of the dead daemon", func() bool {
-		return len(w.d.ofLife(life)) == 0 && len(asleep(w.length)) == 0 && !living(watchdogs[0])
+		left, sleepers, watched = w.d.ofLife(life), asleep(w.length), living(watchdogs[0])
+		return len(left)+len(sleepers) == 0 && !watched
 	})
 }
 
