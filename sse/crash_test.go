@@ -23,8 +23,6 @@ type life struct {
 	p   *tape
 	b   *bubble
 	c   *client
-	// stuck is a client that does not read what is on its way to it.
-	stuck *client
 
 	keys int
 	// appended and reported are what the authority knows; again has the keys that
@@ -117,21 +115,6 @@ func (l *life) cut() {
 	synctest.Wait()
 }
 
-// stick opens a stream that takes nothing, in place of an earlier one.
-func (l *life) stick() {
-	l.unstick()
-	l.stuck = dial(l.t, l.b.http, "http://afoot/?session=s", "")
-	synctest.Wait()
-}
-
-func (l *life) unstick() {
-	if l.stuck != nil {
-		l.stuck.close()
-		l.stuck = nil
-	}
-	synctest.Wait()
-}
-
 // restart is a crash, or with everything written an orderly end. The authority
 // takes up what it has on tape, and makes the hub true to it.
 func (l *life) restart() {
@@ -140,7 +123,6 @@ func (l *life) restart() {
 	l.b.end()
 	l.listen()
 	l.cut()
-	l.unstick()
 	l.b = onTape(l.t, l.p, l.cfg)
 	for key := range l.appended {
 		l.reported[key] = l.p.is("reported " + key)
@@ -207,8 +189,6 @@ func TestACrashBetweenAnyTwoCalls(t *testing.T) {
 				"connect": func(*rapid.T) { l.connect(false) },
 				"resume":  func(*rapid.T) { l.connect(true) },
 				"cut":     func(*rapid.T) { l.cut() },
-				"stick":   func(*rapid.T) { l.stick() },
-				"unstick": func(*rapid.T) { l.unstick() },
 				"crash": func(rt *rapid.T) {
 					l.p.write(rapid.IntRange(0, 3).Draw(rt, "calls"))
 					l.restart()
@@ -218,9 +198,6 @@ func TestACrashBetweenAnyTwoCalls(t *testing.T) {
 			})
 
 			// All is well in the end, and one more life later.
-			if rapid.Bool().Draw(rt, "unstick") {
-				l.unstick()
-			}
 			for k := range due {
 				l.b.Due("s", k)
 			}
@@ -232,7 +209,6 @@ func TestACrashBetweenAnyTwoCalls(t *testing.T) {
 			l.connect(false)
 			l.listen()
 			l.cut()
-			l.unstick()
 			l.p.write(-1)
 			for _, k := range l.known() {
 				seen := len(l.numbers[k])

@@ -3,7 +3,7 @@ package sse
 // Hold keeps the pending notices of a key back: no stream carries them until they
 // are due again or withdrawn. One that was delivered, or is on its way to a
 // delivering stream at this moment, stays as it is: due again under another number
-// it would be told twice. If it does not arrive, it is held from then on.
+// it would be told twice.
 func (h *Hub) Hold(sessionID, key string) {
 	h.edit(sessionID, func(l *noticeLog) { l.hold(key) })
 }

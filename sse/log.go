@@ -16,8 +16,7 @@ type entry struct {
 	// held entries are pending and not carried (see [Hub.Hold]). Parked ones are kept as
 	// such by the journal.
 	held, parked bool
-	// unheld says that it was on its way when it was to be held, and so stays as it is
-	// until it has arrived, or nobody has it on its way any more: then it is held.
+	// unheld says that it was on its way when it was to be held, and so stays as it is.
 	unheld bool
 	// flights counts delivering streams that have the entry on its way.
 	flights int
@@ -177,17 +176,10 @@ func (l *noticeLog) written(number uint64, now time.Time) {
 	}
 }
 
-// landed ends a flight of the entry, if it is still there. If it was to be held meanwhile
-// and did not arrive, it is held from the end of its last flight on.
+// landed ends a flight of the entry, if it is still there.
 func (l *noticeLog) landed(number uint64) {
-	i, found := l.find(number)
-	if !found {
-		return
-	}
-	e := l.entries[i]
-	if e.flights--; e.flights == 0 && e.unheld {
-		e.unheld = false
-		l.park(e)
+	if i, found := l.find(number); found {
+		l.entries[i].flights--
 	}
 }
 
