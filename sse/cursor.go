@@ -3,6 +3,7 @@ package sse
 import (
 	"strconv"
 	"strings"
+	"time"
 )
 
 // cursor is where a stream stands in its session's log.
@@ -69,6 +70,17 @@ func (l *noticeLog) place(agent, epoch, lastEventID string) (c cursor, gap strin
 		return cursor{agent: agent, after: number}, ""
 	}
 	return c, gap
+}
+
+// arrived records that whoever resumes behind a number has what may have been carried up
+// to it: the connection, or the process, ended before that was known. What was passed
+// over then was held, and is due under a later number.
+func (l *noticeLog) arrived(c *cursor, now time.Time) {
+	for _, e := range l.entries {
+		if e.number <= c.after && (e.flown || e.restored) && !e.held && (c.agent == "" || c.agent == e.notice.Agent) {
+			l.written(e.number, now)
+		}
+	}
 }
 
 // formatID gives the id of a notice on the wire.

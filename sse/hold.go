@@ -1,9 +1,9 @@
 package sse
 
 // Hold keeps the pending notices of a key back: no stream carries them until they
-// are due again or withdrawn. One that was delivered, or is on its way to a
-// delivering stream at this moment, stays as it is: due again under another number
-// it would be told twice.
+// are due again or withdrawn. One that was delivered, or that was ever on its way to a
+// delivering stream, stays as it is: its client may have it, and due again under another
+// number it would be told twice.
 func (h *Hub) Hold(sessionID, key string) {
 	h.edit(sessionID, func(l *noticeLog) { l.hold(key) })
 }
@@ -42,7 +42,7 @@ func (l *noticeLog) hold(key string) {
 		if e.notice.Key != key || !e.pending() || e.held {
 			continue
 		}
-		if e.unheld = e.flights > 0; !e.unheld {
+		if e.unheld = e.flown; !e.unheld {
 			l.park(e)
 		}
 	}

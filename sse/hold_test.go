@@ -52,15 +52,53 @@ func TestNoHoldInFlight(t *testing.T) {
 	l.push(Notice{Key: "a"})
 	c, _ := l.place("", "ep", "")
 	e := l.next(&c)
-	e.flights++
+	e.fly()
 	l.hold("a")
 	require.Empty(t, l.unhold("a"), "it may arrive")
 	l.landed(1)
 	c, _ = l.place("", "ep", "")
 	require.Equal(t, []uint64{1}, l.rest(c), "lost on its way: pending, under its number")
 	l.hold("a")
-	require.Len(t, l.unhold("a"), 1)
+	require.Empty(t, l.unhold("a"), "its client may have it all the same")
+	l.withdraw("a")
 	l.landed(1) // of an entry that is gone
+}
+
+// TestWhoResumesHasIt: what may have been carried up to the place of a resumed stream has
+// arrived, in this life or an earlier one, and is neither held nor told again.
+func TestWhoResumesHasIt(t *testing.T) {
+	for _, restored := range []bool{false, true} {
+		l := newLog(10)
+		for _, key := range []string{"a", "b", "held", "c", "never"} {
+			l.push(Notice{Key: key, Agent: "agent of " + key})
+		}
+		l.hold("held")
+		for _, e := range l.entries {
+			if e.restored = restored; !restored && e.number != 3 && e.number < 5 {
+				e.fly()
+				l.landed(e.number)
+			}
+		}
+		c, _ := l.place("agent of b", "ep", "ep-4")
+		l.arrived(&c, day0)
+		require.True(t, l.entries[0].pending(), "that stream was not for it")
+		require.False(t, l.entries[1].pending())
+		c, _ = l.place("", "ep", "ep-4")
+		l.arrived(&c, day0)
+		for i, pending := range []bool{false, false, true, false, true} {
+			require.Equal(t, pending, l.entries[i].pending(), "%d", i+1)
+			l.hold(l.entries[i].notice.Key)
+		}
+		for _, key := range []string{"a", "b", "c"} {
+			require.Empty(t, l.unhold(key))
+		}
+		require.Len(t, l.unhold("held"), 1)
+	}
+	l := newLog(10)
+	l.push(Notice{Key: "a"})
+	c, _ := l.place("", "ep", "ep-1")
+	l.arrived(&c, day0)
+	require.True(t, l.entries[0].pending(), "it was never on its way: whoever says so has not got it")
 }
 
 // TestHoldAtTheHub: a held notice comes behind a later one, to a stream that was
@@ -131,7 +169,7 @@ func TestHoldMeetsAFlight(t *testing.T) {
 		l.answered = func(key string) (bool, bool) { return false, key == "a" }
 		c, _ := l.place("", "e", "")
 		require.Empty(t, l.rest(c), "nobody knows yet")
-		l.entries[0].flights++
+		l.entries[0].fly()
 		l.hold("a")
 		require.Equal(t, []uint64{1, 2}, l.rest(c))
 		if arrives {

@@ -111,7 +111,7 @@ func (l *noticeLog) erase(entries []*entry) {
 
 // restore takes an entry over from the journal. They come in order.
 func (l *noticeLog) restore(row NoticeRow) {
-	e := &entry{number: row.Number, notice: Notice{
+	e := &entry{number: row.Number, restored: true, notice: Notice{
 		Key: row.Key, Owner: row.Owner, Agent: row.Agent, Event: row.Event, Data: row.Data,
 	}.normal()}
 	if !row.Written.IsZero() {

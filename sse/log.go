@@ -16,10 +16,13 @@ type entry struct {
 	// held entries are pending and not carried (see [Hub.Hold]). Parked ones are kept as
 	// such by the journal.
 	held, parked bool
-	// unheld says that it was on its way when it was to be held, and so stays as it is.
+	// unheld says that it was on its way, or had been, when it was to be held, and so stays
+	// as it is.
 	unheld bool
-	// flights counts delivering streams that have the entry on its way.
-	flights int
+	// flights counts delivering streams that have the entry on its way; flown says that
+	// there was one, restored that there may have been one in an earlier life.
+	flights         int
+	flown, restored bool
 }
 
 func (e *entry) pending() bool { return e.stamp == 0 }
@@ -175,6 +178,9 @@ func (l *noticeLog) written(number uint64, now time.Time) {
 		l.journal.Written(l.session, number, now)
 	}
 }
+
+// fly begins a flight of the entry.
+func (e *entry) fly() { e.flights, e.flown = e.flights+1, true }
 
 // landed ends a flight of the entry, if it is still there.
 func (l *noticeLog) landed(number uint64) {

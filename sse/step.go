@@ -74,7 +74,7 @@ func (c *stream) dueLocked(over bool) *fanout.Event {
 	}
 	c.flight = flightNotice
 	if !c.sub.Observe {
-		e.flights++
+		e.fly()
 	}
 	return &fanout.Event{
 		ID:    formatID(c.hub.cfg.Epoch, e.number),

@@ -161,6 +161,9 @@ func (c *stream) place() bool {
 	c.cursor = cursor{agent: c.sub.Agent}
 	if c.sub.Session != "" {
 		c.cursor, c.gap = s.log.place(c.sub.Agent, c.hub.cfg.Epoch, c.sub.LastEventID)
+		if !c.sub.Observe {
+			s.log.arrived(&c.cursor, time.Now())
+		}
 	}
 	s.streams = append(slices.Clone(s.streams), c)
 	return true
