@@ -62,17 +62,23 @@ func TestTaskEnv(t *testing.T) {
 	}
 }
 
+// front passes calls on to the daemon.
+func (r *rig) front() http.Handler {
+	r.t.Helper()
+	info, err := readListenInfo(r.state)
+	require.NoError(r.t, err)
+	at, err := url.Parse(info.URL)
+	require.NoError(r.t, err)
+	return httputil.NewSingleHostReverseProxy(at)
+}
+
 // TestInterruptedStart has Ctrl-C come while the daemon has not answered the start.
 func TestInterruptedStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.serve()
-	info, err := readListenInfo(r.state)
-	require.NoError(t, err)
-	at, err := url.Parse(info.URL)
-	require.NoError(t, err)
 	came, goOn := make(chan struct{}, 1), make(chan struct{})
-	pass := httputil.NewSingleHostReverseProxy(at)
+	pass := r.front()
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodPost && req.URL.Path == "/tasks" {
 			body, _ := io.ReadAll(req.Body) // behind it the end of the connection is seen
@@ -110,13 +116,9 @@ func TestRunComesAgainWhileTheDaemonIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.serve()
-	info, err := readListenInfo(r.state)
-	require.NoError(t, err)
-	at, err := url.Parse(info.URL)
-	require.NoError(t, err)
 	var starts, refuse atomic.Int32
 	refuse.Store(3)
-	pass := httputil.NewSingleHostReverseProxy(at)
+	pass := r.front()
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodPost || req.URL.Path != "/tasks" || starts.Add(1) > refuse.Load() {
 			pass.ServeHTTP(w, req)
