@@ -3,12 +3,17 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"net"
+	"os"
 	"strings"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
 )
+
+// supervisorPatience is how long the daemon waits for a supervisor to take a message.
+const supervisorPatience = time.Second
 
 // supervisor is told how the daemon is, if there is one that wants to know (systemd's
 // Type=notify). Its methods don't fail: without one they do nothing.
@@ -62,9 +67,28 @@ func (s *supervisor) reloading() {
 }
 
 func (s *supervisor) tell(lines ...string) {
-	if _, err := systemd.SdNotify(false, strings.Join(lines, "\n")); err != nil {
+	name := os.Getenv("NOTIFY_SOCKET")
+	if name == "" {
+		return
+	}
+	if err := notify(name, strings.Join(lines, "\n")); err != nil {
 		s.log.Debug("the supervisor can't be told", keyError, err)
 	}
+}
+
+// notify is systemd.SdNotify with a bound: a supervisor that reads nothing must not hold
+// the daemon.
+func notify(name, text string) error {
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetWriteDeadline(time.Now().Add(supervisorPatience)); err != nil {
+		return err
+	}
+	_, err = conn.Write([]byte(text))
+	return err
 }
 
 func (s *supervisor) close() {

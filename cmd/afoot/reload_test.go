@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -247,16 +248,30 @@ func TestSupervisorIsTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, socket.Close()) }()
+	messages := make(chan string, 1000) // it reads all the time, as a supervisor does
+	go func() {
+		defer close(messages)
+		buf := make([]byte, 4096)
+		for n, err := socket.Read(buf); err == nil; n, err = socket.Read(buf) {
+			messages <- string(buf[:n])
+		}
+	}()
+	defer func() {
+		require.NoError(t, socket.Close())
+		for range messages {
+			continue
+		}
+	}()
 	told := func(want string) string {
 		t.Helper()
-		buf := make([]byte, 4096)
-		for {
-			require.NoError(t, socket.SetReadDeadline(time.Now().Add(20*time.Second)))
-			n, err := socket.Read(buf)
-			require.NoError(t, err, want)
-			if text := string(buf[:n]); strings.Contains(text, want) {
-				return text
+		for late := time.After(20 * time.Second); ; {
+			select {
+			case text := <-messages:
+				if strings.Contains(text, want) {
+					return text
+				}
+			case <-late:
+				require.Fail(t, "it is not told", want)
 			}
 		}
 	}
@@ -271,6 +286,27 @@ func TestSupervisorIsTold(t *testing.T) {
 	told("READY=1")
 	r.stop()
 	told("STOPPING=1")
+}
+
+// A supervisor that reads nothing holds neither a reload nor the end.
+func TestSupervisorThatReadsNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "notify")
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, socket.Close()) }()
+	r := newRig(t, "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=2000")
+	r.serve()
+	conn, err := net.Dial("unixgram", path)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	r.eventually("its queue is full", func() bool {
+		_ = conn.SetWriteDeadline(time.Now().Add(time.Millisecond))
+		_, err := conn.Write([]byte("x"))
+		return errors.Is(err, os.ErrDeadlineExceeded)
+	})
+	r.ok("reload")
+	r.stop()
 }
 
 // Whatever the umask, the socket is closed to others from its first moment.
