@@ -67,7 +67,7 @@ func (s *supervisor) reloading() {
 }
 
 func (s *supervisor) tell(lines ...string) {
-	name := os.Getenv("NOTIFY_SOCKET")
+	name := os.Getenv("NOTIFY_SOCKET") //nolint:forbidigo // the supervisor's, and no configuration
 	if name == "" {
 		return
 	}
