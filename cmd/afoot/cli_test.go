@@ -384,21 +384,3 @@ func TestCompletionOfIDs(t *testing.T) {
 	require.Equal(t, []any{404, client.ErrorCodeUnknownTask, "there is no task bash-99"}, []any{problem.Status, problem.Code, problem.Detail})
 	require.NotEmpty(t, problem.RequestId, "by which the log is searched")
 }
-
-func TestASecretFileThatIsWrong(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	path := filepath.Join(r.home, "secret")
-	r.env = append(r.env, "AFOOT_JWT_SECRET_FILE="+path)
-	refused := func() {
-		t.Helper()
-		for _, args := range [][]string{{"serve"}, {"serve", "--check"}, {"token"}} {
-			_, stderr, code := r.afoot(args...)
-			require.Equal(t, exitUsage, code, "%v: %s", args, stderr)
-			require.Contains(t, stderr, path)
-		}
-	}
-	refused() // it is missing
-	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("s", 40)), 0o644))
-	refused() // it is open to others
-}
