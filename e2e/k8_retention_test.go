@@ -132,9 +132,9 @@ func TestK8ReportedBeforeUnreported(t *testing.T) {
 	// One that is read now is reported, and as the oldest end the next to go.
 	require.Equal(t, "unread\n", c.read(t, unreported[0], "").Text)
 	last := c.collected(t, "echo read")
-	c.isGone(t, unreported[0])
 	want = append([]string{agents, unowned}, unreported[1:]...)
 	c.kept(t, append(append(want, reported[4:]...), last)...)
+	c.isGone(t, unreported[0])
 	require.Equal(t, "unread\n", c.read(t, unreported[1], "").Text, "kept ones are whole")
 }
 

@@ -30,8 +30,9 @@ func (c *cursor) concerns(e *entry) bool {
 // no further than the journal: what is kept comes in order.
 func (l *noticeLog) next(c *cursor) *entry {
 	i, _ := l.find(c.after + 1)
+	ready := l.readyFor(c)
 	for _, e := range l.entries[i:] {
-		if e.number > l.ready {
+		if e.number > ready {
 			break
 		}
 		does := pass

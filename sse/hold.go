@@ -33,6 +33,7 @@ func (l *noticeLog) due(key string) {
 		e.unheld = e.unheld && e.notice.Key != key
 	}
 	for _, e := range l.unhold(key) {
+		l.leave([]*entry{e})
 		l.append(e.notice, e.number) // there is room: one has just gone
 	}
 }

@@ -58,7 +58,9 @@ func newHub(cfg Config) *Hub {
 		drained:  make(chan struct{}),
 	}
 	h.maxStreams.Store(int64(cfg.MaxStreamsPerSession))
-	h.rules = rules{size: cfg.LogSize, most: cfg.LogMax, age: cfg.LogAge, journal: cfg.Journal, kept: h.kept, parked: h.parked}
+	r := &h.rules
+	r.size, r.most, r.age = cfg.LogSize, cfg.LogMax, cfg.LogAge
+	r.journal, r.kept, r.parked, r.forgotten = cfg.Journal, h.kept, h.parked, h.forgotten
 	h.fanout = fanout.NewWithCallback(h.subscribed, h.unsubscribed)
 	h.fanout.BufferSize = 1
 	h.fanout.AutoReplay, h.fanout.AutoStream = false, false

@@ -27,8 +27,9 @@ type Journal interface {
 	// once that is kept, and must not block; it may never be called for a notice that was
 	// removed before.
 	Held(session string, number uint64, then func())
-	// Gone removes notices; one that is not there is no error.
-	Gone(session string, numbers ...uint64)
+	// Gone removes notices; one that is not there is no error. Then, unless nil, is called
+	// once that is kept, in any case, and must not block.
+	Gone(session string, numbers []uint64, then func())
 	// Mark raises a session's numbers; a lower one than is known changes nothing.
 	Mark(session string, last, evicted uint64)
 	// Lost records that pending notices of an owner were given up, and Told that
@@ -75,12 +76,12 @@ func (l *noticeLog) put(e *entry, old []uint64) {
 		l.unmarked = false
 		j.Mark(l.session, l.last, l.evicted)
 	}
-	session, number, kept := l.session, e.number, l.kept
+	session, number, kept, call := l.session, e.number, l.kept, l.calls.Add(1)
 	n := e.notice
 	j.Move(session, old, number, NoticeRow{
 		Session: session, Number: number,
 		Key: n.Key, Owner: n.Owner, Agent: n.Agent, Event: n.Event, Data: n.Data,
-	}, func() { kept(session, number) })
+	}, func() { kept(session, number, call) })
 }
 
 // has gives the number under which a journal keeps a notice of the key. Without
@@ -97,8 +98,17 @@ func (l *noticeLog) has(key string) (number uint64, found bool) {
 	return 0, false
 }
 
-// erase makes the journal forget entries that are no more.
+// erase makes the journal forget entries that are no more, and streams wait for that.
 func (l *noticeLog) erase(entries []*entry) {
+	if !l.leave(entries) {
+		l.gone(entries, nil)
+		return
+	}
+	session, forgotten, call := l.session, l.forgotten, l.calls.Add(1)
+	l.gone(entries, func() { forgotten(session, call) })
+}
+
+func (l *noticeLog) gone(entries []*entry, then func()) {
 	if l.journal == nil || len(entries) == 0 {
 		return
 	}
@@ -106,7 +116,7 @@ func (l *noticeLog) erase(entries []*entry) {
 	for i, e := range entries {
 		numbers[i] = e.number
 	}
-	l.journal.Gone(l.session, numbers...)
+	l.journal.Gone(l.session, numbers, then)
 }
 
 // restore takes an entry over from the journal. They come in order.

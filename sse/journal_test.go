@@ -302,12 +302,11 @@ func TestDueIsOneStep(t *testing.T) {
 				b.Due("s", "1")
 				require.Equal(t, 2, p.waiting())
 				c := b.connect("session=s&observe", "")
-				c.notices("2")
 				p.write(n)
 				if n == 2 {
-					c.notices("1")
+					c.notices("2", "1")
 				}
-				c.nothing()
+				c.nothing() // else who resumes behind 2 would never hear of 1
 				b, p = reborn(t, b, p, sse.Config{})
 				defer b.end()
 				p.write(-1)
@@ -349,4 +348,31 @@ func TestI1AHeldNoticeOutlivesTheHub(t *testing.T) {
 		require.Equal(t, "e-3", c.lastID)
 		c.nothing()
 	})
+}
+
+// TestI1AReportOutlivesTheHubOrIsForgotten: streams pass over a notice that was withdrawn only
+// once the journal knows: behind a crash it is pending again, and must be heard of.
+func TestI1AReportOutlivesTheHubOrIsForgotten(t *testing.T) {
+	for name, withdraw := range map[string]func(h *sse.Hub){
+		"reported":  func(h *sse.Hub) { h.Withdraw("s", "1") },
+		"ownerless": func(h *sse.Hub) { h.DropOwner("s", "a#1") },
+		"twice":     func(h *sse.Hub) { h.Hold("s", "1"); h.Due("s", "1"); h.Withdraw("s", "1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newTape(false)
+				b := onTape(t, p, sse.Config{})
+				b.Append("s", sse.Notice{Key: "1", Owner: "a#1", Agent: "a", Event: "task.done", Data: []byte("1")})
+				b.Append("s", sse.Notice{Key: "2", Owner: "b#1", Agent: "b", Event: "task.done", Data: []byte("2")})
+				p.write(-1)
+				withdraw(b.Hub)
+				all, other := b.connect("session=s", ""), b.connect("session=s&agent=b&observe", "")
+				other.notices("2") // what is another agent's holds up nobody
+				all.nothing()
+				b, _ = reborn(t, b, p, sse.Config{}) // nothing of it is kept
+				defer b.end()
+				b.connect("session=s", all.lastID).notices("1", "2")
+			})
+		})
+	}
 }

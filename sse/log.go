@@ -2,6 +2,7 @@ package sse
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,9 +32,13 @@ func (e *entry) pending() bool { return e.stamp == 0 }
 type rules struct {
 	size, most int
 	age        time.Duration
-	// journal, when not nil, stands behind the logs; kept hears what it has kept.
-	journal Journal
-	kept    func(session string, number uint64)
+	// journal, when not nil, stands behind the logs; kept hears what it has kept, and
+	// forgotten what it has removed, each with the number of its call. Calls numbers what the
+	// journal is told and calls back; a log does both under its lock.
+	journal   Journal
+	kept      func(session string, number, call uint64)
+	forgotten func(session string, call uint64)
+	calls     atomic.Uint64
 	// answered, when not nil, knows what was told otherwise (see [Hub.Unless]); parked hears
 	// which hold the journal has kept.
 	answered func(key string) (delivered, underway bool)
@@ -85,6 +90,8 @@ type noticeLog struct {
 	unmarked bool
 	clock    uint64
 	entries  []*entry
+	// leaving has what was pending and is an entry no more, until the journal knows that.
+	leaving []leaving
 	// lost has the owners of notices that were evicted while pending, with their
 	// agents, until a delivering stream has carried a gap event.
 	lost map[string]string
@@ -152,7 +159,7 @@ func (l *noticeLog) forget(evicted ...*entry) {
 	if l.journal != nil {
 		l.journal.Mark(l.session, l.last, l.evicted)
 	}
-	l.erase(evicted)
+	l.gone(evicted, nil) // who misses them is told of the gap
 }
 
 func (l *noticeLog) lose(owner, agent string) {

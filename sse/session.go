@@ -102,19 +102,11 @@ func (h *Hub) allSessions() []*session {
 }
 
 // kept lets the streams go on to a notice that the journal has kept.
-func (h *Hub) kept(sessionID string, number uint64) {
-	s := h.lookup(sessionID)
-	if s == nil {
-		return
-	}
-	defer h.release(s)
-	s.mu.Lock()
-	s.log.ready = max(s.log.ready, number)
-	streams := s.streams
-	s.mu.Unlock()
-	for _, c := range streams {
-		c.step()
-	}
+func (h *Hub) kept(sessionID string, number, call uint64) {
+	h.edit(sessionID, func(l *noticeLog) {
+		l.ready = max(l.ready, number)
+		l.left(call)
+	})
 }
 
 // expire evicts what has aged.

@@ -44,8 +44,10 @@ type noticeID struct {
 
 type call struct {
 	write func(*reel)
-	id    noticeID
-	then  func()
+	// then is called if the notice of the id is still there, or always.
+	id     noticeID
+	always bool
+	then   func()
 }
 
 func newTape(auto bool) *tape {
@@ -83,7 +85,7 @@ func (p *tape) write(n int) {
 	}
 	batch = slices.DeleteFunc(slices.Clone(batch), func(c call) bool {
 		_, there := p.kept.rows[c.id]
-		return !there || c.then == nil
+		return !there && !c.always || c.then == nil
 	})
 	p.mu.Unlock()
 	for _, c := range batch {
@@ -190,8 +192,8 @@ func (p *tape) Held(session string, number uint64, then func()) {
 	}})
 }
 
-func (p *tape) Gone(session string, numbers ...uint64) {
-	p.put(call{write: func(r *reel) {
+func (p *tape) Gone(session string, numbers []uint64, then func()) {
+	p.put(call{always: true, then: then, write: func(r *reel) {
 		for _, n := range numbers {
 			delete(r.rows, noticeID{session, n})
 		}

@@ -14,7 +14,8 @@ import (
 )
 
 func TestUnwantedLeftoversAreStopped(t *testing.T) {
-	stand := newStand(t)
+	patient := newStand(t, func(c *Config) { c.Grace = time.Minute })
+	impatient := newStand(t)
 	for _, c := range []struct{ command, output, detail string }{
 		{"sleep 340 & echo $!; exit 3", "", "exit code: 3"},
 		{"sleep 340 >/dev/null 2>&1 & echo $!; exit 3", "", "exit code: 3"},
@@ -23,6 +24,10 @@ func TestUnwantedLeftoversAreStopped(t *testing.T) {
 		{`exec 3<> <(:); wait $!; (trap 'head -c 300000 /dev/zero; echo bye; exit' TERM; echo >&3; while :; do sleep .01; done) & read -r <&3; echo $!`, "\x00bye\n", "exit code: 0"},
 		{`exec 3<> <(:); wait $!; (trap '' TERM; echo >&3; while :; do sleep .01; done) & read -r <&3; echo $!`, "", "exit code: 0"},
 	} {
+		stand := patient
+		if strings.Contains(c.command, "trap ''") {
+			stand = impatient
+		}
 		for _, streams := range []string{"merged", "split"} {
 			task := stand.start(fields{"command": "exec 4>&1; " + c.command, "leftovers": "stop", "streams": streams})
 			o := task.end()
@@ -41,7 +46,9 @@ func TestUnwantedLeftoversAreStopped(t *testing.T) {
 			}
 		}
 	}
-	require.Eventually(t, func() bool { return stand.sink.Len() == 0 }, 5*time.Second, time.Millisecond)
+	for _, stand := range []*stand{patient, impatient} {
+		require.Eventually(t, func() bool { return stand.sink.Len() == 0 }, 5*time.Second, time.Millisecond)
+	}
 }
 
 // number is the pid in a line; 0 if there is none.

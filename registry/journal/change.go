@@ -117,9 +117,13 @@ func merge(older, newer change) (change, bool) {
 	newer.tried = newer.tried || older.tried
 	switch row := newer.row.(type) {
 	case noticeGone:
-		// A number is given once: a notice that never came near the disk is not there.
-		_, put := older.row.(noticePut)
-		return newer, !put || older.tried
+		switch older.row.(type) {
+		case noticePut:
+			// A number is given once: a notice that never came near the disk is not there.
+			return newer, older.tried || newer.then != nil
+		case noticeGone:
+			newer.then = both(older.then, newer.then)
+		}
 	case noticeWritten:
 		switch was := older.row.(type) {
 		case noticePut:

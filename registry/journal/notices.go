@@ -84,13 +84,20 @@ func (n *Notices) Held(session string, number uint64, then func()) {
 	l.endLocked()
 }
 
-// Gone removes notices; one that is not there is no error.
-func (n *Notices) Gone(session string, numbers ...uint64) {
-	rows := make([]any, len(numbers))
+// Gone removes notices; one that is not there is no error. Then, unless nil, is called from
+// the writer's goroutine once that is written; it must not block.
+func (n *Notices) Gone(session string, numbers []uint64, then func()) {
+	l := &n.journal.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for i, number := range numbers {
-		rows[i] = noticeGone{session: session, number: number}
+		if i < len(numbers)-1 {
+			l.addLocked(noticeGone{session: session, number: number}, nil)
+		} else {
+			l.addLocked(noticeGone{session: session, number: number}, then)
+		}
 	}
-	n.add(rows...)
+	l.endLocked()
 }
 
 // Mark raises a session's numbers; a lower one than is known changes nothing.

@@ -36,7 +36,7 @@ type hubJournal interface {
 	SetEpoch(epoch string)
 	Written(session string, number uint64, at time.Time)
 	Held(session string, number uint64, then func())
-	Gone(session string, numbers ...uint64)
+	Gone(session string, numbers []uint64, then func())
 	Mark(session string, last, evicted uint64)
 	Lost(session, owner, agent string)
 	Told(session string, owners ...string)
@@ -61,7 +61,7 @@ func TestNoticesSurvive(t *testing.T) {
 	when := time.Unix(1_700_000_000, 5).UTC()
 	n.Written("alice", 2, when)
 	n.Written("alice", 99, when)
-	n.Gone("alice", 1, 98)
+	n.Gone("alice", []uint64{1, 98}, nil)
 	n.Mark("alice", 3, 1)
 	n.Lost("alice", "alice/default/1", "default")
 	n.Lost("alice", "alice/agent-2/7", "agent-2")
@@ -128,4 +128,22 @@ func TestMerge(t *testing.T) {
 			require.Equal(t, c.then, got.then != nil)
 		})
 	}
+}
+
+// What was removed before it came near the disk is called back as well: who waits for it would
+// wait for ever.
+func TestGoneIsCalledBackInAnyCase(t *testing.T) {
+	n := &Notices{journal: &Journal{}}
+	l := &n.journal.line
+	l.wake, l.rows = make(chan struct{}, 1), make(map[key]change)
+	var called []string
+	then := func(name string) func() { return func() { called = append(called, name) } }
+	n.Put("s", 1, NoticeRow{}, then("put"))
+	n.Held("s", 1, then("held"))
+	n.Gone("s", []uint64{1, 2}, then("first"))
+	n.Gone("s", []uint64{2}, then("second"))
+	n.Put("s", 3, NoticeRow{}, nil)
+	n.Gone("s", []uint64{3}, then("third"))
+	l.landed(l.take())
+	require.Equal(t, []string{"first", "second", "third"}, called)
 }

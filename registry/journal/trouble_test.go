@@ -153,7 +153,7 @@ func TestLineIsBoundedByKeys(t *testing.T) {
 			r.Cursor = int64(n)
 			j.Append(r)
 			j.Notices().Put("s", n+1, NoticeRow{}, nil)
-			j.Notices().Gone("s", n+1)
+			j.Notices().Gone("s", []uint64{n + 1}, nil)
 		}
 		require.Equal(t, 5+1, j.Stats().Queue, "five tasks and the mark of the session")
 		layer.set(nil)
