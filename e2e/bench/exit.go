@@ -35,30 +35,9 @@ func exitToNotice(ctx context.Context, o options, t *table) (err error) {
 		return err
 	}
 	defer l.close()
-	var seen pairs
-	size := o.pick(20, 10)
-	for range o.pick(40, 8) {
-		var floor, afoot []float64
-		for range size {
-			out, err := plainBash(bash, "echo $EPOCHREALTIME")
-			now := time.Now()
-			if err != nil {
-				return err
-			}
-			took, err := since(out, now)
-			if err != nil {
-				return err
-			}
-			floor = append(floor, took)
-		}
-		for range size {
-			took, err := l.endToNotice()
-			if err != nil {
-				return err
-			}
-			afoot = append(afoot, took)
-		}
-		seen.floor, seen.afoot = append(seen.floor, floor), append(seen.afoot, afoot)
+	seen, err := beyond(o, plainEnd(bash, "echo $EPOCHREALTIME"), l.endToNotice)
+	if err != nil {
+		return err
 	}
 	t.add(row{
 		name: "exit to notice, p50 to os/exec Wait", floor: ms(all(seen.floor, 0.5)), afoot: ms(all(seen.afoot, 0.5)),
@@ -66,6 +45,48 @@ func exitToNotice(ctx context.Context, o options, t *table) (err error) {
 	})
 	t.told("exit to notice, p99", ms(all(seen.floor, 0.99)), ms(all(seen.afoot, 0.99)), seen.tail(0.99), "×")
 	return nil
+}
+
+// plainEnd measures when os/exec Wait has returned.
+func plainEnd(bash, command string) func() (float64, error) {
+	return func() (float64, error) {
+		out, err := plainBash(bash, command)
+		now := time.Now()
+		if err != nil {
+			return 0, err
+		}
+		return since(out, now)
+	}
+}
+
+// beyond measures floor and daemon in turns; both give how long before now a child wrote its
+// stamp, in nanoseconds.
+func beyond(o options, floor, server func() (float64, error)) (seen pairs, err error) {
+	size := o.pick(20, 10)
+	block := func(measure func() (float64, error)) (all []float64, err error) {
+		for range size {
+			took, err := measure()
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, took)
+		}
+		return all, nil
+	}
+	for i := range o.pick(50, 8) + 1 {
+		f, err := block(floor)
+		if err != nil {
+			return pairs{}, err
+		}
+		s, err := block(server)
+		if err != nil {
+			return pairs{}, err
+		}
+		if i > 0 { // the first block only warms up
+			seen.floor, seen.afoot = append(seen.floor, f), append(seen.afoot, s)
+		}
+	}
+	return seen, nil
 }
 
 // since gives how long before now a child wrote its stamp, in nanoseconds.

@@ -31,49 +31,10 @@ func exitToAnswer(ctx context.Context, o options, t *table) (err error) {
 	}
 	c := newWire(ctx, d.base, token, 1)
 	defer c.close()
-	floor := func() (float64, error) {
-		out, err := plainBash(bash, stampLate)
-		now := time.Now()
-		if err != nil {
-			return 0, err
-		}
-		return since(out, now)
-	}
-	afoot := func() (float64, error) {
-		var started task
-		if err := c.call(http.MethodPost, "/tasks", startStampLate, &started); err != nil {
-			return 0, err
-		}
-		var r read
-		err := c.call(http.MethodGet, "/tasks/"+started.ID+"/output?wait=true", nil, &r)
-		now := time.Now()
-		if err := errors.Join(err, r.ended()); err != nil {
-			return 0, err
-		}
-		return since(r.Text, now)
-	}
-	var seen pairs
-	size := o.pick(20, 10)
-	for i := range o.pick(50, 8) + 1 {
-		var block pairs
-		block.floor, block.afoot = make([][]float64, 1), make([][]float64, 1)
-		for range size {
-			took, err := floor()
-			if err != nil {
-				return err
-			}
-			block.floor[0] = append(block.floor[0], took)
-		}
-		for range size {
-			took, err := afoot()
-			if err != nil {
-				return err
-			}
-			block.afoot[0] = append(block.afoot[0], took)
-		}
-		if i > 0 { // the first block only warms up
-			seen.floor, seen.afoot = append(seen.floor, block.floor...), append(seen.afoot, block.afoot...)
-		}
+	floor := plainEnd(bash, stampLate)
+	seen, err := beyond(o, floor, c.exitToAnswer)
+	if err != nil {
+		return err
 	}
 	t.add(row{
 		name: "exit to a waiter's answer, p50 beyond os/exec Wait", floor: ms(all(seen.floor, 0.5)), afoot: ms(all(seen.afoot, 0.5)),
@@ -83,5 +44,38 @@ func exitToAnswer(ctx context.Context, o options, t *table) (err error) {
 		name: "exit to a waiter's answer, p99 beyond os/exec Wait", floor: ms(all(seen.floor, 0.99)), afoot: ms(all(seen.afoot, 0.99)),
 		seen: seen.grouped().gap(0.99).times(1e-6), unit: "ms", target: 3,
 	})
+	return bareAnswer(ctx, o, t, floor)
+}
+
+// bareAnswer tells what any server must take.
+func bareAnswer(ctx context.Context, o options, t *table, floor func() (float64, error)) (err error) {
+	f, err := startFloor()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	c := newWire(ctx, f.base, "none", 1)
+	defer c.close()
+	seen, err := beyond(o, floor, c.exitToAnswer)
+	if err != nil {
+		return err
+	}
+	t.told("(a bare server instead, p50)", ms(all(seen.floor, 0.5)), ms(all(seen.afoot, 0.5)), seen.gap(0.5).times(1e-6), "ms")
 	return nil
+}
+
+// exitToAnswer starts a task, waits for its end in a second call, and gives how long before
+// the answer the child wrote its stamp, in nanoseconds.
+func (c *wire) exitToAnswer() (float64, error) {
+	var started task
+	if err := c.call(http.MethodPost, "/tasks", startStampLate, &started); err != nil {
+		return 0, err
+	}
+	var r read
+	err := c.call(http.MethodGet, "/tasks/"+started.ID+"/output?wait=true", nil, &r)
+	now := time.Now()
+	if err := errors.Join(err, r.ended()); err != nil {
+		return 0, err
+	}
+	return since(r.Text, now)
 }
