@@ -233,7 +233,7 @@ func TestLeases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			agent := session.open(t, fields{"leaseMs": 3000})
+			agent := session.open(t, fields{"leaseMs": 4000})
 			id := agent.start(t, `echo up; sleep 823`).ID
 			session.says(t, id, "up")
 			busy(t, agent, id)

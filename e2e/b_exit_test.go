@@ -250,11 +250,11 @@ func TestB6TimeOut(t *testing.T) {
 		ms            int
 		least, most   time.Duration
 	}{
-		{`printf partial; sleep 313`, "partial", 1000, time.Second, 3 * time.Second},
-		{`printf partial; sleep 323 & sleep 325 & wait`, "partial", 500, 500 * time.Millisecond, 2500 * time.Millisecond},
-		{`printf partial; trap 'printf tidy; exit 0' TERM; sleep 327 & wait`, "partialtidy", 700, 700 * time.Millisecond, 2700 * time.Millisecond},
-		{`printf partial; trap "" TERM; while :; do sleep 0.329; done`, "partial", 600, 600*time.Millisecond + grace, 3 * time.Second},
-		{`printf partial; sleep 331 | cat`, "partial", 800, 800 * time.Millisecond, 2800 * time.Millisecond},
+		{`printf partial; sleep 313`, "partial", 3000, 3 * time.Second, 5 * time.Second},
+		{`printf partial; sleep 323 & sleep 325 & wait`, "partial", 3500, 3500 * time.Millisecond, 5500 * time.Millisecond},
+		{`printf partial; trap 'printf tidy; exit 0' TERM; sleep 327 & wait`, "partialtidy", 3700, 3700 * time.Millisecond, 5700 * time.Millisecond},
+		{`printf partial; trap "" TERM; while :; do sleep 0.329; done`, "partial", 3600, 3600*time.Millisecond + grace, 6*time.Second + grace},
+		{`printf partial; sleep 331 | cat`, "partial", 3800, 3800 * time.Millisecond, 5800 * time.Millisecond},
 	} {
 		t.Run(row.command, func(t *testing.T) {
 			t.Parallel()

@@ -80,7 +80,7 @@ func TestSplitStreams(t *testing.T) {
 	require.Equal(t, "out2\n", b.Text)
 	require.True(t, b.EOF)
 	require.Equal(t, &secondStream{Text: "err2\n", Offset: 7, NextOffset: 12, EOF: true}, b.Stderr)
-	require.True(t, c.get(t, id).Reported)
+	c.reported(t, id)
 
 	require.Equal(t, "out1out2\n", string(c.log(t, id)))
 	a := c.do(t, http.MethodGet, "/tasks/"+id+"/log?stream=stderr", nil)
@@ -130,7 +130,7 @@ func TestSplitAckedTogether(t *testing.T) {
 	require.False(t, c.get(t, id).Reported)
 	a := c.do(t, http.MethodPost, "/tasks/"+id+"/ack", fields{"nextOffset": b.NextOffset})
 	require.Equal(t, http.StatusNoContent, a.status, "%s", a)
-	require.True(t, c.get(t, id).Reported)
+	c.reported(t, id)
 	b = c.both(t, id, "")
 	require.Empty(t, b.Text)
 	require.Empty(t, b.Stderr.Text, "acknowledged with it")

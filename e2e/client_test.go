@@ -308,7 +308,7 @@ func (c *client) finish(t *testing.T, id string) (snapshot, string) {
 	t.Helper()
 	var text strings.Builder
 	offset := int64(0)
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(patient(60 * time.Second))
 	for time.Now().Before(deadline) {
 		o := c.read(t, id, fmt.Sprintf("offset=%d&wait=true&timeout_ms=5000", offset))
 		text.WriteString(o.Text)

@@ -204,11 +204,11 @@ func TestE3InputThatIsNotRead(t *testing.T) {
 		default:
 		}
 	}
-	require.Greater(t, rounds, 3)
+	require.Greater(t, rounds, 1)
 	require.Less(t, got.Written, size)
 	require.Positive(t, got.Written)
 	require.False(t, got.Closed, "not all was taken")
-	require.Less(t, took, patient(6*time.Second))
+	require.Less(t, took, patient(15*time.Second))
 
 	// A caller who leaves takes its rest along.
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

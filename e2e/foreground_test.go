@@ -177,7 +177,7 @@ func TestForegroundRightEnds(t *testing.T) {
 	t.Parallel()
 	d := serve(t)
 	c := d.as("rights")
-	brief := d.with(d.mint(jwt.MapClaims{"sid": "rights", "exp": time.Now().Add(3 * time.Second).Unix()}))
+	brief := d.with(d.mint(jwt.MapClaims{"sid": "rights", "exp": time.Now().Add(6 * time.Second).Unix()}))
 	a := brief.do(t, http.MethodPost, "/tools/bash", shell("exec sleep 922", fields{"description": "brief"}))
 	a.refused(t, http.StatusUnauthorized, "unauthenticated")
 	s := c.labelled(t, "brief")[0]
@@ -203,7 +203,7 @@ func TestForegroundWithExplicitAck(t *testing.T) {
 	d := serve(t)
 	c := d.as("ack")
 	g := newGate(t)
-	r := c.good(t, "bash", shell("printf a; "+g.wait()+"printf b", fields{"yield_ms": 1000}), "Afoot-Ack: explicit")
+	r := c.good(t, "bash", shell("printf a; "+g.wait()+"printf b", fields{"yield_ms": 3000}), "Afoot-Ack: explicit")
 	require.Equal(t, "a\n[still running as background task "+r.Value.TaskID+"]", r.text())
 	id := fields{"task_id": r.Value.TaskID}
 	again := c.good(t, "task_output", id, "Afoot-Ack: explicit")

@@ -179,7 +179,7 @@ func TestK2LeasesBeginAnew(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			d, end := serveUntil(t, how)
 			c := d.as("lease")
-			const lease = 1500 * time.Millisecond
+			const lease = 5 * time.Second
 			short := c.open(t, fields{"leaseMs": lease.Milliseconds(), "label": "short"})
 			long := c.open(t, fields{"leaseMs": 3600000, "label": "long"})
 			id := short.collected(t, "echo x")
@@ -213,14 +213,13 @@ func TestK2RetentionAfterARestart(t *testing.T) {
 			for range 6 {
 				read = append(read, c.collected(t, `echo x`))
 			}
-			eventually(t, 5*time.Second, "the last one is known to have been told", func() bool { return c.get(t, read[5]).Reported })
 			files := d.files(t)
 			end()
 			d.env = append(d.env, "AFOOT_RETAIN_COUNT=4")
 			d.again()
 			c.kept(t, append(append([]string{}, unread...), read[4:]...)...)
 			c.isGone(t, read[0])
-			require.LessOrEqual(t, d.files(t), files-4)
+			eventually(t, 10*time.Second, "files of the evicted are gone", func() bool { return d.files(t) <= files-4 })
 			end()
 			d.env = append(d.env, "AFOOT_RETAIN_AGE=1s")
 			d.again()

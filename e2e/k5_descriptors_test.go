@@ -51,7 +51,7 @@ func TestK5FewDescriptors(t *testing.T) {
 			var started []string
 			refused := 0
 			for range 100 {
-				a := c.do(t, http.MethodPost, "/tasks", startBody("sleep 3", row.fields))
+				a := c.do(t, http.MethodPost, "/tasks", startBody("sleep 300", row.fields))
 				if a.status == http.StatusCreated {
 					var s snapshot
 					require.NoError(t, json.Unmarshal(a.body, &s))
@@ -75,9 +75,12 @@ func TestK5FewDescriptors(t *testing.T) {
 				require.Equal(t, fmt.Sprintf("bash-%d", i+1), id, "a refused start burns no id")
 			}
 			for _, id := range started {
+				c.kill(t, id)
+			}
+			for _, id := range started {
 				s, _ := c.finish(t, id)
-				require.Equal(t, "completed", s.Status)
-				require.Equal(t, 0, s.exitCode())
+				require.Equal(t, "killed", s.Status)
+				require.Equal(t, "signal: SIGTERM", s.Detail)
 			}
 			for range 5 {
 				_, text := c.finish(t, c.start(t, "echo later; exit 0", row.fields).ID)

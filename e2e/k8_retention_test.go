@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// collected starts a command and takes its end: it is reported.
+// collected starts a command and takes its end, until it is reported.
 func (c *client) collected(t *testing.T, command string) string {
 	t.Helper()
 	a := c.do(t, http.MethodPost, "/tasks?wait=true", startBody(command))
@@ -22,7 +22,15 @@ func (c *client) collected(t *testing.T, command string) string {
 	var o output
 	a.into(t, &o)
 	require.True(t, o.EOF)
+	c.reported(t, o.Snapshot.ID)
 	return o.Snapshot.ID
+}
+
+// reported waits until an end that was taken is known to have been: that is behind the last
+// byte of its answer.
+func (c *client) reported(t *testing.T, id string) {
+	t.Helper()
+	eventually(t, 10*time.Second, id+" is reported", func() bool { return c.get(t, id).Reported })
 }
 
 // kept waits until the list holds exactly these.
@@ -158,7 +166,7 @@ func TestK8NoticeOfTheEvicted(t *testing.T) {
 // By age, without anybody's call, also unreported ones; their notices still come.
 func TestK8Age(t *testing.T) {
 	t.Parallel()
-	d := serve(t, "AFOOT_RETAIN_AGE=2s", "AFOOT_MAX_TASKS_PER_OWNER=20")
+	d := serve(t, "AFOOT_RETAIN_AGE=5s", "AFOOT_MAX_TASKS_PER_OWNER=20")
 	c := d.as("k8")
 	live := c.start(t, `echo up; sleep 921`).ID
 	read := c.collected(t, "echo read")
@@ -168,8 +176,8 @@ func TestK8Age(t *testing.T) {
 	begun := time.Now()
 	c.kept(t, live, read, unread)
 	// Nobody calls: the files go all the same.
-	eventually(t, 15*time.Second, "files of both are gone", func() bool { return d.files(t) == files-2 })
-	require.GreaterOrEqual(t, time.Since(begun), 1500*time.Millisecond, "not before their time")
+	eventually(t, 20*time.Second, "files of both are gone", func() bool { return d.files(t) == files-2 })
+	require.GreaterOrEqual(t, time.Since(begun), 4*time.Second, "not before their time")
 	c.kept(t, live)
 	c.isGone(t, read)
 	c.isGone(t, unread)
@@ -241,6 +249,7 @@ func TestK8Budget(t *testing.T) {
 	}
 	// One that was delivered makes room.
 	require.Len(t, c.read(t, ends[1], "").Text, size)
+	c.reported(t, ends[1])
 	fresh := c.start(t, "echo fresh").ID
 	c.isGone(t, ends[1])
 	_, text := c.finish(t, fresh)

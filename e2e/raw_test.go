@@ -24,7 +24,7 @@ func (d *daemon) dial() (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.SetDeadline(time.Now().Add(60 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patient(60 * time.Second))); err != nil {
 		return nil, err
 	}
 	return &wire{conn: conn.(*net.TCPConn), r: bufio.NewReader(conn)}, nil

@@ -235,7 +235,7 @@ func (s *stream) done(t *testing.T, n int) []event {
 // await waits for n events of the names.
 func (s *stream) await(t *testing.T, within time.Duration, n int, names ...string) []event {
 	t.Helper()
-	deadline := time.Now().Add(patient(within))
+	begun := time.Now()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -243,7 +243,7 @@ func (s *stream) await(t *testing.T, within time.Duration, n int, names ...strin
 		if len(found) >= n {
 			return found
 		}
-		if time.Now().After(deadline) {
+		if late(begun, within) {
 			require.FailNow(t, "events missing", "%d of %d %v within %v; all: %v", len(found), n, names, within, s.all())
 		}
 		<-tick.C
@@ -253,11 +253,14 @@ func (s *stream) await(t *testing.T, within time.Duration, n int, names ...strin
 // over waits for the end of the stream.
 func (s *stream) over(t *testing.T, within time.Duration) {
 	t.Helper()
-	select {
-	case <-s.ended:
-	case <-time.After(patient(within)):
-		require.FailNow(t, "stream still open", "after %v; events %v", within, s.all())
-	}
+	eventually(t, within, "the stream is over", func() bool {
+		select {
+		case <-s.ended:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 // quiet proves that no other notice is on its way to the caller: it ends a task of

@@ -161,7 +161,7 @@ func TestIdempotentTwins(t *testing.T) {
 
 func TestKill(t *testing.T) {
 	t.Parallel()
-	d := serve(t)
+	d := serve(t, "AFOOT_KILL_GRACE=5s")
 	c := d.as("kill")
 	id := c.start(t, `trap "" TERM; echo up; while :; do sleep 0.835; done`).ID
 	c.says(t, id, "up")

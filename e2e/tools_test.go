@@ -36,8 +36,8 @@ func TestToolBashTexts(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, s.Foreground && s.Reported, "%+v", s)
 	}
-	r := c.good(t, "bash", shell("echo up; sleep 905", fields{"timeout_ms": 300}))
-	require.Equal(t, "up\n[timed out after 300ms]", r.text())
+	r := c.good(t, "bash", shell("echo up; sleep 905", fields{"timeout_ms": 3000}))
+	require.Equal(t, "up\n[timed out after 3000ms]", r.text())
 	require.Equal(t, "killed", r.Value.Task.Status)
 
 	// A long text keeps its tail and says where the rest is.

@@ -47,6 +47,9 @@ func (v *verdicts) agree(t *testing.T, c *client, events *stream) {
 		notices[n.Task.ID]++
 		require.Equal(t, v.all[n.Task.ID].status, n.Task.Status, "the notice of %s", n.Task.ID)
 	}
+	for id := range v.all {
+		c.reported(t, id)
+	}
 	listed := map[string]toolTask{}
 	for _, s := range c.labelled(t, "") {
 		listed[s.ID] = s
