@@ -76,7 +76,7 @@ func TestAStopWithoutDescriptorsGoesOnBehindTheEnd(t *testing.T) {
 	require.Equal(t, "signal: SIGTERM; processes may be left running", cancelled.end().Detail)
 	see()
 	for _, k := range []*task{cancelled, unwanted} {
-		require.Eventually(t, func() bool { return !k.Left() }, 10*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return !k.Left() }, 20*time.Second, 5*time.Millisecond)
 		require.False(t, alive(k.pid(0)))
 	}
 }

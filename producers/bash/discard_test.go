@@ -34,7 +34,7 @@ func TestADiscardedCommandLeavesNothing(t *testing.T) {
 	_, err := task.Input(t.Context(), []byte("x\n"), true)
 	require.NoError(t, err)
 	task.end()
-	require.Eventually(t, func() bool { return !task.Left() }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !task.Left() }, 20*time.Second, time.Millisecond)
 	require.False(t, alive(pid))
 }
 

@@ -27,7 +27,7 @@ func TestNothingIsGivenBackWhileItIsHandedOver(t *testing.T) {
 			require.NoError(t, json.Unmarshal(p.Host, &host))
 			require.Len(t, host.Process, 1)
 			require.NoError(t, syscall.Kill(task.pid(0), syscall.SIGKILL))
-			require.Eventually(t, func() bool { return !alive(task.pid(0)) }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return !alive(task.pid(0)) }, 20*time.Second, time.Millisecond)
 			require.True(t, task.Left())
 			require.Equal(t, 1, stand.Haunted())
 			gone := task.StopLeftovers("")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"afoot/registry"
 )
@@ -119,6 +120,19 @@ func TestAReaderThatGoesAway(t *testing.T) {
 	task.end()
 }
 
+// full tells that a pipe takes no more.
+func full(t *testing.T, pipe *os.File) bool {
+	t.Helper()
+	conn, err := pipe.SyscallConn()
+	require.NoError(t, err)
+	poll := []unix.PollFd{{Events: unix.POLLOUT}}
+	require.NoError(t, conn.Control(func(fd uintptr) {
+		poll[0].Fd = int32(fd)
+		_, err = unix.Poll(poll, 0)
+	}))
+	return err == nil && poll[0].Revents&unix.POLLOUT == 0
+}
+
 func TestAFullPipeIsNoErrorAndCountsWhatItTook(t *testing.T) {
 	mark := t.TempDir() + "/mark"
 	task := newStand(t).start(fields{
@@ -126,9 +140,15 @@ func TestAFullPipeIsNoErrorAndCountsWhatItTook(t *testing.T) {
 		"env":     map[string]string{"MARK": mark},
 		"stdin":   "open",
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	got, err := task.Input(ctx, make([]byte, 200_000), true)
+	var got registry.InputResult
+	var err error
+	var writing sync.WaitGroup
+	writing.Go(func() { got, err = task.Input(ctx, make([]byte, 200_000), true) })
+	require.Eventually(t, func() bool { return full(t, task.live.stdin.pipe) }, 20*time.Second, time.Millisecond)
+	cancel()
+	writing.Wait()
 	require.NoError(t, err)
 	require.False(t, got.Closed, "not all was taken")
 	require.Greater(t, got.Written, 4096)
@@ -161,7 +181,7 @@ func TestInputThatWaitsBlocksNothing(t *testing.T) {
 		})
 	}
 	// One of them has filled the pipe when a turn is taken and stays so.
-	require.Eventually(t, func() bool { return len(task.live.stdin.turn) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(task.live.stdin.turn) == 1 }, 20*time.Second, time.Millisecond)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	got, err := task.Input(ctx, []byte("y"), true)

@@ -14,8 +14,7 @@ import (
 )
 
 func TestUnwantedLeftoversAreStopped(t *testing.T) {
-	patient := newStand(t, func(c *Config) { c.Grace = time.Minute })
-	impatient := newStand(t)
+	impatient, patient := newStand(t), newStand(t, patient)
 	for _, c := range []struct{ command, output, detail string }{
 		{"sleep 340 & echo $!; exit 3", "", "exit code: 3"},
 		{"sleep 340 >/dev/null 2>&1 & echo $!; exit 3", "", "exit code: 3"},
@@ -47,7 +46,7 @@ func TestUnwantedLeftoversAreStopped(t *testing.T) {
 		}
 	}
 	for _, stand := range []*stand{patient, impatient} {
-		require.Eventually(t, func() bool { return stand.sink.Len() == 0 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return stand.sink.Len() == 0 }, 20*time.Second, time.Millisecond)
 	}
 }
 
@@ -60,13 +59,13 @@ func (k *task) number(line int) int {
 // TestA3StoppingLeftoversLosesNoOutput lets a filter finish that is only slower
 // than its shell.
 func TestA3StoppingLeftoversLosesNoOutput(t *testing.T) {
-	task := newStand(t).start(fields{"command": "exec > >(sleep 0.3; cat) 2>&1; echo hi; exit 3", "leftovers": "stop"})
+	task := newStand(t, drained).start(fields{"command": "exec > >(sleep 0.3; cat) 2>&1; echo hi; exit 3", "leftovers": "stop"})
 	require.Equal(t, "exit code: 3", task.end().Detail)
 	require.Equal(t, "hi\n", task.output())
 }
 
 func TestACancelWhileLeftoversAreStoppedCounts(t *testing.T) {
-	stand := newStand(t, func(c *Config) { c.Grace = 2 * time.Second })
+	stand := newStand(t, patient)
 	task := stand.start(fields{
 		"command":   `exec 3<> <(:); wait $!; (trap 'echo stopping' TERM; echo >&3; while :; do sleep .01; done) & read -r <&3; exit 3`,
 		"leftovers": "stop",
@@ -84,39 +83,40 @@ func TestLeftAsksTheProcesses(t *testing.T) {
 	stand := newStand(t)
 	mark := t.TempDir() + "/mark"
 	task := stand.start(fields{
-		"command": `(until [ -e "$MARK" ]; do sleep .01; done) >/dev/null 2>&1 & exit 4`,
+		"command": `(until [ -e "$MARK" ]; do sleep .01; done) >/dev/null 2>&1 & read a; exit 4`,
 		"env":     map[string]string{"MARK": mark},
+		"stdin":   "open",
 	})
 	require.False(t, task.Left(), "it lives")
+	_, err := task.input("x\n", true)
+	require.NoError(t, err)
 	require.Contains(t, task.end().Detail, "exit code: 4; ")
 	require.True(t, task.Left())
 	require.NoError(t, os.WriteFile(mark, nil, 0o600))
-	require.Eventually(t, func() bool { return !task.Left() }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !task.Left() }, 20*time.Second, time.Millisecond)
 	// What was kept for them goes too.
 	require.Eventually(t, func() bool {
 		stand.mu.Lock()
 		defer stand.mu.Unlock()
 		return len(stand.haunted) == 0
-	}, 5*time.Second, time.Millisecond)
-	require.Eventually(t, func() bool { return task.StopLeftovers("") == nil }, 5*time.Second, time.Millisecond)
+	}, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return task.StopLeftovers("") == nil }, 20*time.Second, time.Millisecond)
 	require.False(t, task.Left())
 }
 
 // TestLeftMayBeAskedDuringAStop asks from several sides at once.
 func TestLeftMayBeAskedDuringAStop(t *testing.T) {
 	stand := newStand(t)
-	task := stand.run(`(trap '' TERM; while :; do sleep .01; done) >/dev/null 2>&1 & exit 4`)
+	task := stand.run(`trap '' TERM; (while :; do sleep .01; done) >/dev/null 2>&1 & exit 4`)
 	task.end()
 	gone := task.StopLeftovers("")
-	for asked := false; ; {
+	for {
+		task.Left()
 		select {
 		case <-gone:
-			require.True(t, asked)
 			require.False(t, task.Left())
 			return
 		default:
-			task.Left()
-			asked = true
 		}
 	}
 }
@@ -133,5 +133,5 @@ func TestHaunted(t *testing.T) {
 	<-two.StopLeftovers("")
 	require.Equal(t, 1, stand.Haunted())
 	require.NoError(t, syscall.Kill(one.pid(0), syscall.SIGKILL))
-	require.Eventually(t, func() bool { return stand.Haunted() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return stand.Haunted() == 0 }, 20*time.Second, time.Millisecond)
 }

@@ -30,6 +30,12 @@ type stand struct {
 	sink *output.Sink
 }
 
+// patient gives who is told to end all the time to do so.
+func patient(c *Config) { c.Grace = time.Hour }
+
+// drained awaits output for ever.
+func drained(c *Config) { c.Drain = time.Hour }
+
 func newStand(t testing.TB, change ...func(*Config)) *stand {
 	t.Helper()
 	store, err := output.NewStore(output.Config{Dir: t.TempDir(), MaxBytes: 8 << 20})
@@ -49,7 +55,7 @@ func newStand(t testing.TB, change ...func(*Config)) *stand {
 	producer, err := New(config)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		require.NoError(t, producer.Close(ctx))
 		require.NoError(t, sink.Close())
@@ -104,7 +110,7 @@ func (k *task) end() registry.Outcome {
 	case o := <-k.settled:
 		require.NoError(k.t, k.broken)
 		return o
-	case <-time.After(20 * time.Second):
+	case <-time.After(30 * time.Second):
 		k.t.Fatal("the task does not end")
 		panic("unreachable")
 	}
@@ -129,7 +135,7 @@ func (k *task) has(text string) {
 		select {
 		case <-grown:
 			at, _ = k.Size()
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 			k.t.Fatalf("output %q does not come", text)
 		}
 	}

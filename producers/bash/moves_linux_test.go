@@ -30,11 +30,11 @@ import (
 const (
 	asMover      = "BASH_TEST_AS_MOVER"
 	moverState   = "BASH_TEST_MOVER_STATE"
-	moverGrace   = 2 * time.Second
+	moverGrace   = 4 * time.Second
 	inputBytes   = 300_000
-	moverPatient = 40 * time.Second
+	moverPatient = 60 * time.Second
 	// moverSlack is what a busy machine adds: a task waits while an image begins.
-	moverSlack = 10 * time.Second
+	moverSlack = 30 * time.Second
 )
 
 // script says what a mover does.

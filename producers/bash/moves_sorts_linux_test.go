@@ -27,7 +27,7 @@ func sorts() map[string]func(n int) fields {
 			return fields{"command": "trap 'echo term; sleep .7; echo bye; exit 9' TERM; echo up; while :; do sleep .05; done 2>/dev/null"}
 		},
 		"deaf":  func(int) fields { return fields{"command": "trap '' TERM; echo up; while :; do sleep .05; done"} },
-		"time":  func(int) fields { return fields{"command": "echo up; exec sleep 601", "timeoutMs": 1500} },
+		"time":  func(int) fields { return fields{"command": "echo up; exec sleep 601", "timeoutMs": 5000} },
 		"input": func(int) fields { return fields{"command": "echo up; sleep .8; cat; exit 2", "stdin": "open"} },
 		"split": func(int) fields {
 			return fields{"command": "for i in {1..500}; do echo $i; echo $i >&2; ((i%20)) || sleep .01; done", "streams": "split"}
@@ -37,7 +37,7 @@ func sorts() map[string]func(n int) fields {
 			return fields{"command": "(trap '' TERM; while :; do echo y; sleep .01; done) & echo $!"}
 		},
 		"sweep": func(int) fields {
-			return fields{"command": "(trap '' TERM; echo up; while :; do sleep .05; done) & sleep .1; exit 6", "leftovers": "stop"}
+			return fields{"command": "trap '' TERM; (echo up; while :; do sleep .05; done) & sleep .1; exit 6", "leftovers": "stop"}
 		},
 		"aside": func(int) fields {
 			return fields{"command": "echo long; sleep .6; exit 8 #" + strings.Repeat("x", 2*maxInlineBytes)}
@@ -73,8 +73,8 @@ func (m *theater) check(t *mover) {
 		status, detail, text = registry.StatusKilled, "signal: SIGKILL", "up\n"
 		since, least, most = t.Asked, moverGrace, moverGrace+moverSlack
 	case "time":
-		status, detail, text = registry.StatusKilled, "timed out after 1500ms", "up\n"
-		least, most = 1500*time.Millisecond, 1500*time.Millisecond+moverSlack
+		status, detail, text = registry.StatusKilled, "timed out after 5000ms", "up\n"
+		least, most = 5*time.Second, 5*time.Second+moverSlack
 	case "input":
 		detail, text = "exit code: 2", "up\n"+string(typed())
 	case "split":

@@ -52,7 +52,7 @@ func TestAStoppedTaskGoesOnAndEnds(t *testing.T) {
 	task.has("tick")
 	shell := task.live.process.Pid()
 	require.NoError(t, task.Signal("STOP"))
-	require.Eventually(t, func() bool { return state(shell) == 'T' }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return state(shell) == 'T' }, 20*time.Second, time.Millisecond)
 	require.NoError(t, task.Signal("CONT"))
 	size, _ := task.Size()
 	<-task.Grown(size)
