@@ -80,7 +80,7 @@ func TestWhatIsDoneToAGroupTroublesNoOther(t *testing.T) {
 			finish(t, next)
 		}
 	}
-	require.Eventually(t, func() bool { return countGroups(t, host) <= spareGroups+2 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return countGroups(t, host) <= spareGroups+2 }, 20*time.Second, time.Millisecond)
 }
 
 // Groups of dead hosts are removed, and who is left in them is ended; those of living

@@ -114,7 +114,7 @@ func alive(pid int) bool {
 func requireGone(t testing.TB, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {
-		require.Eventually(t, func() bool { return !alive(pid) }, 5*time.Second, time.Millisecond, "process %d lives", pid)
+		require.Eventually(t, func() bool { return !alive(pid) }, 20*time.Second, time.Millisecond, "process %d lives", pid)
 	}
 }
 

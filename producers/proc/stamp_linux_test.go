@@ -68,7 +68,7 @@ func TestStraysEndWithTheLastTree(t *testing.T) {
 		p.Tree().Stop(0)
 	}
 	requireGone(t, pids...)
-	require.Eventually(t, func() bool { return len(zombies(t)) == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(zombies(t)) == 0 }, 20*time.Second, time.Millisecond)
 }
 
 // The program itself, and what else it starts, bears no stamp.

@@ -76,7 +76,13 @@ func TestWhoCannotBeSignalledIsToldOfOnce(t *testing.T) {
 				p, out := start(t, host, "cd /; "+command)
 				pid := pidLine(t, out)
 				hold := make(chan struct{})
-				time.AfterFunc(time.Second, func() { close(hold) })
+				go func() {
+					defer close(hold)
+					for begun := time.Now(); len(log.with("level=WARN")) == 0 && time.Since(begun) < 20*time.Second; {
+						<-time.After(time.Millisecond)
+					}
+					<-time.After(time.Second) // it goes on meanwhile
+				}()
 				withoutKill(t, func() { p.StopUnless(hold, 50*time.Millisecond, new(Escalation)) })
 				told := log.with("level=WARN")
 				require.Len(t, told, 1)
