@@ -63,7 +63,8 @@ func TestALogOutlivesItsProcess(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	wrapped := 0
-	for range 25 {
+	for round := 0; round < 25 || wrapped == 0 && round < 60; round++ {
+		most := 60_000 * max(1, round-24) // where that was too short for a log to come to its bound
 		dir := t.TempDir()
 		cmd := exec.CommandContext(t.Context(), self)
 		cmd.Env = append(os.Environ(), asVictim+"="+dir)
@@ -74,7 +75,7 @@ func TestALogOutlivesItsProcess(t *testing.T) {
 		out := bufio.NewReader(pipe)
 		handle, err := out.ReadBytes('\n')
 		require.NoError(t, err)
-		timer := time.AfterFunc(time.Duration(rand.IntN(60_000))*time.Microsecond, func() { _ = cmd.Process.Kill() })
+		timer := time.AfterFunc(time.Duration(rand.IntN(most))*time.Microsecond, func() { _ = cmd.Process.Kill() })
 		given := int64(0)
 		for {
 			line, err := out.ReadBytes('\n')

@@ -94,15 +94,18 @@ func TestDrainEndsAtItsDeadlineWithWhatWasThere(t *testing.T) {
 func TestDrainDeadlineIsNotRearmedByNewBytes(t *testing.T) {
 	log := newLog(t, newStore(t, 1<<20))
 	r, w := newPipe(t)
-	writer := make(chan struct{})
+	writes, writer := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(writer)
+		_, _ = w.WriteString("y\n")
+		close(writes)
 		for chunk := bytes.Repeat([]byte("y\n"), 32<<10); ; {
 			if _, err := w.Write(chunk); err != nil {
 				return
 			}
 		}
 	}()
+	<-writes
 	require.NoError(t, r.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 	require.ErrorIs(t, log.Drain(r), os.ErrDeadlineExceeded)
 	require.NoError(t, r.Close())

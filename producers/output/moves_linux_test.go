@@ -94,7 +94,7 @@ func TestASinkIsTakenBack(t *testing.T) {
 	_, err = w.Write(buf) // more than a pipe holds
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	require.Eventually(t, func() bool { return sink.Len() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return sink.Len() == 0 }, 20*time.Second, time.Millisecond)
 	_, err = sink.HandOver()
 	require.NoError(t, err)
 	require.NoError(t, sink.Close(), "also one that is handed over")
@@ -120,7 +120,7 @@ func TestASinkIsClosedWhileItIsHandedOver(t *testing.T) {
 		sink.mu.Lock()
 		defer sink.mu.Unlock()
 		return sink.parked != nil
-	}, 5*time.Second, 10*time.Microsecond)
+	}, 20*time.Second, 10*time.Microsecond)
 	require.NoError(t, sink.Close())
 	require.ErrorIs(t, <-handed, os.ErrClosed)
 	sink.TakeBack()

@@ -37,7 +37,7 @@ func TestSinkEmptiesUntilTheLastWriterEnds(t *testing.T) {
 	for _, w := range writers {
 		require.NoError(t, w.Close())
 	}
-	require.Eventually(t, func() bool { return sink.Len() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return sink.Len() == 0 }, 20*time.Second, time.Millisecond)
 }
 
 func TestSinkClosed(t *testing.T) {

@@ -105,7 +105,7 @@ func TestAnUnusedFileServesAnotherLog(t *testing.T) {
 
 	// The files made ahead come before it.
 	again := newLog(t, store)
-	for deadline := time.Now().Add(5 * time.Second); again.seq != seq && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); again.seq != seq && time.Now().Before(deadline); {
 		again = newLog(t, store)
 	}
 	require.Equal(t, seq, again.seq)

@@ -53,7 +53,7 @@ func TestAFileThatVanishedIsMadeAgain(t *testing.T) {
 // removeAll removes a directory in which files are made ahead meanwhile.
 func removeAll(t *testing.T, dir string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return os.RemoveAll(dir) == nil }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return os.RemoveAll(dir) == nil }, 20*time.Second, time.Millisecond)
 }
 
 func TestADirectoryThatVanishedIsMadeAgain(t *testing.T) {
@@ -95,6 +95,8 @@ func TestADirectoryThatCantBeMadeAgain(t *testing.T) {
 	require.NoError(t, err)
 	log := newLog(t, store)
 	feed(t, log, []byte("a"))
+	// Who makes files ahead would make the directory again.
+	require.Eventually(t, func() bool { return !store.spares.lacks() }, 20*time.Second, time.Millisecond)
 	removeAll(t, dir)
 	require.NoError(t, os.WriteFile(dir, nil, 0o600))
 	feed(t, log, []byte("b"))
