@@ -96,10 +96,11 @@ func TestPinnedAgent(t *testing.T) {
 
 // TestOpenRequestHoldsTheLease: a wait longer than the lease does not end its agent.
 func TestOpenRequestHoldsTheLease(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	w.call(http.MethodPost, "/agents", `{"leaseMs":1000}`).ok(http.StatusCreated)
+	w.call(http.MethodPost, "/agents", `{"leaseMs":3000}`).ok(http.StatusCreated)
 	w.start(registrytest.Script{}, "Afoot-Agent", "agent-1")
-	w.get("/tasks/bash-1/output?wait=true&timeout_ms=2500", "Afoot-Agent", "agent-1").ok(http.StatusOK)
+	w.get("/tasks/bash-1/output?wait=true&timeout_ms=5000", "Afoot-Agent", "agent-1").ok(http.StatusOK)
 	w.get("/tasks", "Afoot-Agent", "agent-1").ok(http.StatusOK)
 	w.jobs.Retire()
 	w.eventually(func() bool {

@@ -220,7 +220,7 @@ func TestConformance(t *testing.T) {
 	w.subscribe("?agent=default", "Last-Event-ID", "nonsense")
 	w.get("/events").ok(429)
 	w.get("/tasks/bash-2/events").ok(429)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	w.is.NoError(w.hub.Close(ctx, "shutdown"))
 	w.get("/events").ok(503)

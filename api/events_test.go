@@ -214,9 +214,10 @@ func TestEventsOfOneAgent(t *testing.T) {
 
 // TestStreamHoldsTheLease of the agent that it delivers for.
 func TestStreamHoldsTheLease(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for range 3 {
-		w.call(http.MethodPost, "/agents", `{"leaseMs":1000}`).ok(http.StatusCreated)
+		w.call(http.MethodPost, "/agents", `{"leaseMs":3000}`).ok(http.StatusCreated)
 	}
 	delivering := w.subscribe("?agent=agent-1")
 	w.subscribe("?agent=agent-2&observe=true")
@@ -249,8 +250,9 @@ func TestTooManyStreams(t *testing.T) {
 
 func TestStreamEnds(t *testing.T) {
 	t.Run("with its token", func(t *testing.T) {
+		t.Parallel()
 		w := newWorld(t)
-		w.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead}, time.Millisecond)
+		w.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead}, 3*time.Second)
 		s := w.subscribe("")
 		require.JSONEq(t, `{"reason":"token_expired"}`, s.next("bye").data)
 		_, more := s.any()

@@ -160,9 +160,10 @@ func TestFollowerThatFellBehindIsCut(t *testing.T) {
 }
 
 func TestFollowEndsWithItsToken(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start(registrytest.Script{})
-	w.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead}, time.Millisecond)
+	w.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead}, 3*time.Second)
 	_, err := io.ReadAll(w.follow().body)
 	w.is.ErrorIs(err, io.ErrUnexpectedEOF)
 }

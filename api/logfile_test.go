@@ -73,9 +73,10 @@ func TestLogOfAFile(t *testing.T) {
 
 // TestStartedBeforeTheTokenEnded: the task is named although its wait is refused.
 func TestStartedBeforeTheTokenEnded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	body := w.body(registrytest.Script{})
-	w.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksWrite}, time.Millisecond)
+	w.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksWrite}, 3*time.Second)
 	a := w.call(http.MethodPost, "/tasks?wait=true", body)
 	a.refused(http.StatusUnauthorized, "unauthenticated")
 	w.is.Equal("/tasks/bash-1", a.header.Get("Location"))

@@ -117,7 +117,7 @@ func TestMCPTask(t *testing.T) {
 		w.is.Equal("out\n", done.Result.StructuredContent["text"])
 		w.is.False(done.LastUpdatedAt.Before(done.CreatedAt))
 	}
-	w.is.True(w.snapshot("bash-1").Reported)
+	w.eventually(func() bool { return w.snapshot("bash-1").Reported }, "reported")
 	w.is.Equal("(no new output)\n[status: completed, exit code: 3]", string(w.get("/tasks/bash-1/output", "Accept", "text/plain").body))
 }
 

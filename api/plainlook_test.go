@@ -77,7 +77,7 @@ func TestPlainWaitAtShutdown(t *testing.T) {
 	case read := <-got:
 		w.is.Empty(read.Text)
 		w.is.False(read.Eof)
-	case <-time.After(5 * time.Second):
+	case <-time.After(20 * time.Second):
 		w.is.Fail("the look goes round and round")
 	}
 	go func() { got <- w.plainly(0, "&wait=true") }()

@@ -262,7 +262,8 @@ func TestStalledBodyIsNotWaitedFor(t *testing.T) {
 
 // TestWaitOutlivesTheTimeOfABody: the bound of the body is none of the wait.
 func TestWaitOutlivesTheTimeOfABody(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.api.WriteTimeout = time.Second })
-	read := into[wire.TaskRead](w.call(http.MethodPost, "/tasks?wait=true&timeout_ms=1500", w.body(registrytest.Script{})).ok(http.StatusCreated))
+	t.Parallel()
+	w := newWorld(t, func(s *setup) { s.api.WriteTimeout = 3 * time.Second })
+	read := into[wire.TaskRead](w.call(http.MethodPost, "/tasks?wait=true&timeout_ms=4000", w.body(registrytest.Script{})).ok(http.StatusCreated))
 	w.is.Equal(wire.Running, read.Snapshot.Status)
 }

@@ -210,6 +210,7 @@ func TestTaskEventsOfStderr(t *testing.T) {
 // TestTaskEventsEndBeforeTheirTime: with the token, with the daemon, and with the
 // task's record.
 func TestTaskEventsEndBeforeTheirTime(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start(registrytest.Script{})
 	bye := func(s *stream, reason string) {
@@ -219,11 +220,11 @@ func TestTaskEventsEndBeforeTheirTime(t *testing.T) {
 		s.ends()
 	}
 	short := *w
-	short.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead}, time.Second)
+	short.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead}, 5*time.Second)
 	bye(short.listen("/tasks/bash-1/events"), sse.ByeTokenExpired)
 	s := w.listen("/tasks/bash-1/events")
 	expects[wire.Snapshot](s, "status")
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	w.is.NoError(w.hub.Close(ctx, sse.ByeShutdown))
 	bye(s, sse.ByeShutdown)

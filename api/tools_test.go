@@ -236,10 +236,11 @@ func TestPromotedOutlivesItsCaller(t *testing.T) {
 
 // TestToolEndsWithItsToken: a blocked call is 401 then, and its command is stopped.
 func TestToolEndsWithItsToken(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start(registrytest.Script{})
 	brief := *w
-	brief.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead | auth.TasksWrite}, 2*time.Second)
+	brief.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead | auth.TasksWrite}, 5*time.Second)
 	type named struct {
 		answer
 

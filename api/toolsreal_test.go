@@ -16,19 +16,19 @@ import (
 )
 
 // realBash puts real commands into the place of the scripted ones.
-func (w *world) realBash() {
+func (w *world) realBash(grace time.Duration) {
 	w.t.Helper()
 	store, err := output.NewStore(output.Config{Dir: w.t.TempDir(), MaxBytes: 8 << 20})
 	w.is.NoError(err)
 	sink, err := output.NewSink()
 	w.is.NoError(err)
 	producer, err := bash.New(bash.Config{
-		Env: os.Environ(), Workdir: w.t.TempDir(), Grace: 300 * time.Millisecond, Store: store, Sink: sink,
+		Env: os.Environ(), Workdir: w.t.TempDir(), Grace: grace, Store: store, Sink: sink,
 	})
 	w.is.NoError(err)
 	w.service.AttachProducer("bash", producer)
 	w.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		w.is.NoError(w.service.Close(ctx))
 		w.is.NoError(producer.Close(ctx))
@@ -39,14 +39,15 @@ func (w *world) realBash() {
 
 // TestRealCommands: the tools with commands that run.
 func TestRealCommands(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(s *setup) { s.api.Tools.ResultBytes = 1000 })
-	w.realBash()
+	w.realBash(time.Minute)
 	for _, c := range []struct{ command, more, want string }{
 		{`echo hi`, ``, "hi\n"},
 		{`true`, ``, "(no output)"},
 		{`printf hi; exit 3`, ``, "hi\n[exit code: 3]"},
 		{`echo hi; kill -KILL $$`, ``, "hi\n[killed by signal: SIGKILL]"},
-		{`echo hi; sleep 60`, `,"timeout_ms":100`, "hi\n[timed out after 100ms]"},
+		{`echo hi; sleep 60`, `,"timeout_ms":3000`, "hi\n[timed out after 3000ms]"},
 		{`pwd`, `,"workdir":"/"`, "/\n"},
 		{`echo quick`, `,"yield_ms":60000`, "quick\n"},
 	} {
@@ -77,8 +78,9 @@ func TestRealCommands(t *testing.T) {
 // TestRealCommandEndsWithItsCaller: all of its processes do, TERM first, KILL then; what
 // it printed can still be read.
 func TestRealCommandEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	w.realBash()
+	w.realBash(3 * time.Second) // for the handler to print
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	script := `trap "echo asked" TERM; (trap "" TERM; sleep 1000) & echo ready; while :; do wait; done`

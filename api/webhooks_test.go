@@ -104,7 +104,7 @@ func (in *inbox) next(t *testing.T) post {
 	select {
 	case p := <-in.came:
 		return p
-	case <-time.After(10 * time.Second):
+	case <-time.After(20 * time.Second):
 		require.FailNow(t, "no post came")
 		return post{}
 	}
@@ -274,8 +274,9 @@ func TestWebhooksBelongToTheirAgent(t *testing.T) {
 
 // A lease that runs out is an end like any other.
 func TestWebhooksEndWithTheLease(t *testing.T) {
+	t.Parallel()
 	w, p := postingWorld(t, webhook.Config{Hosts: []string{"localhost"}})
-	agent := into[wire.Agent](w.call("POST", "/agents", `{"leaseMs":1000}`).ok(201)).Id
+	agent := into[wire.Agent](w.call("POST", "/agents", `{"leaseMs":3000}`).ok(201)).Id
 	w.hook("http://localhost/", "Afoot-Agent", agent)
 	w.eventually(func() bool { return !p.Has(webhook.Owner{Session: "alice", Agent: agent}) }, "gone")
 }

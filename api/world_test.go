@@ -92,7 +92,7 @@ func newWorld(t *testing.T, change ...func(*setup)) *world {
 	w.token = w.mint(auth.Claims{Session: "alice", Scopes: auth.TasksRead | auth.TasksWrite}, time.Hour)
 	t.Cleanup(func() {
 		w.jobs.Retire()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		w.is.NoError(w.hub.Close(ctx, sse.ByeShutdown))
 		w.is.NoError(w.service.Close(ctx))
@@ -259,7 +259,7 @@ func (w *world) snapshot(id registry.ID) registry.Snapshot {
 // eventually waits for a fact.
 func (w *world) eventually(fact func() bool, what string) {
 	w.t.Helper()
-	w.is.Eventually(fact, 10*time.Second, time.Millisecond, what)
+	w.is.Eventually(fact, 20*time.Second, time.Millisecond, what)
 }
 
 // waiters waits until so many waits are blocked on a task.

@@ -104,7 +104,7 @@ func (r *receiver) next(t *testing.T) letter {
 	case l := <-r.letters:
 		require.NoError(t, l.bad)
 		return l
-	case <-time.After(10 * time.Second):
+	case <-time.After(20 * time.Second):
 		require.FailNow(t, "no post came")
 		return letter{}
 	}
@@ -117,7 +117,7 @@ func settled(t *testing.T, p *Poster, owner Owner, fact func(Hook) bool) Hook {
 	require.Eventually(t, func() bool {
 		h = p.List(owner)[0]
 		return fact(h)
-	}, 10*time.Second, time.Millisecond)
+	}, 20*time.Second, time.Millisecond)
 	return h
 }
 
