@@ -126,7 +126,7 @@ func TestBackgroundRefresh(t *testing.T) {
 	_, err := r.Verify(token)
 	require.NoError(t, err)
 	p.serve(sends(document(t)))
-	require.Eventually(t, func() bool { _, err := r.Verify(token); return err != nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := r.Verify(token); return err != nil }, 20*time.Second, time.Millisecond)
 }
 
 // TestAFailedFetchLeavesTheKeys goes through the ways in which an endpoint fails.
@@ -211,7 +211,7 @@ func TestAProviderThatIsDownAtTheStart(t *testing.T) {
 	require.NoError(t, err)
 	p.serve(sends(document(t, signer)))
 	token := r.by(t, signer, nil)
-	require.Eventually(t, func() bool { return len(r.foreign.Load().keys.keys().byID) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(r.foreign.Load().keys.keys().byID) == 1 }, 20*time.Second, time.Millisecond)
 	_, err = r.Verify(token)
 	require.NoError(t, err)
 	require.Contains(t, log.String(), "status is 503")
@@ -263,7 +263,7 @@ func TestAWaitForAFetchEndsWithItsRequest(t *testing.T) {
 	cancel()
 	requireKind(t, KindUnauthenticated, <-result)
 	close(release)
-	require.Eventually(t, func() bool { _, err := r.Authenticate(req); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := r.Authenticate(req); return err == nil }, 20*time.Second, time.Millisecond)
 }
 
 func TestPauseBetweenFetches(t *testing.T) {
