@@ -52,7 +52,7 @@ func feeding(t *testing.T, cfg sse.Config, right sse.Right) (hub *sse.Hub, send 
 		}
 	}))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		require.NoError(t, hub.Close(ctx, sse.ByeShutdown))
 		server.CloseClientConnections()
@@ -76,7 +76,7 @@ func TestFeed(t *testing.T) {
 	send(`{"a":1}`)
 	in := bufio.NewReader(res.Body)
 	require.Equal(t, "id: 1\nevent: output\ndata: {\"a\":1}\n\n", lines(t, in, 4))
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	require.NoError(t, hub.Close(ctx, sse.ByeReload))
 	rest, err := io.ReadAll(in)

@@ -78,7 +78,7 @@ func TestFullDisk(t *testing.T) {
 	mark := j.Append(registry.CounterRow{Kind: "bash", Last: n})
 
 	require.NoError(t, os.Remove(big))
-	require.Eventually(t, func() bool { return j.Check() == nil }, 15*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return j.Check() == nil }, 30*time.Second, time.Millisecond)
 	require.NoError(t, j.Sync(t.Context(), mark))
 	require.Len(t, memory(t, j).Tasks, int(n))
 	require.Equal(t, int64(reserveBytes), stateSize(t, path+reserveSuffix))
