@@ -35,7 +35,7 @@ func TestRunExitsAsTheTaskDoes(t *testing.T) {
 		{"here", []string{"pwd"}, home + "\n", "", 0},
 		{"workdir", []string{"--workdir", "/", "pwd"}, "/\n", "", 0},
 		{"env", []string{"--env", "A=1 2", "--env", "HERE", "--", `echo "$A $HERE"`}, "1 2 from here\n", "", 0},
-		{"timeout", []string{"--timeout", "200ms", "--", "echo a; sleep 325; true"}, "a\n", "timed out", 143},
+		{"timeout", []string{"--timeout", "3s", "--", "echo a; sleep 325; true"}, "a\n", "timed out", 143},
 		{"no input", []string{"--", "cat; echo end"}, "end\n", "", 0},
 		{"bytes", []string{"--", `printf 'a\0\xff\n'`}, "a\x00\xff\n", "", 0},
 		{"refused", []string{"--workdir", "/no/such/dir", "true"}, "", "/no/such/dir", 125},

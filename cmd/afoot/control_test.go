@@ -29,7 +29,7 @@ func TestOrderThatComesWhileControlPauses(t *testing.T) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			return len(c.conns) == n
-		}, 10*time.Second, time.Millisecond)
+		}, 20*time.Second, time.Millisecond)
 	}
 	for range 20 {
 		conn, err := net.Dial("unix", filepath.Join(dir, controlName))

@@ -41,10 +41,8 @@ func TestReloadTakesUpTheFile(t *testing.T) {
 	require.NotContains(t, said, "RETAIN_AGE", "the environment wins")
 	require.Contains(t, r.ok("reload"), "the configuration has not changed\n")
 	r.ok("run", "--", "true")
-	begun := time.Now()
 	r.ok("kill", id)
 	r.eventually("the new grace holds", func() bool { return r.tasks()[0].FinishedAt != 0 })
-	require.Less(t, time.Since(begun), 10*time.Second)
 
 	write("AFOOT_MAX_TASKS_PER_OWNER=none\nAFOOT_KILL_GRACE=1s\n")
 	_, stderr, code = r.afoot("reload", "--json")
