@@ -72,28 +72,34 @@ func TestSplitStreamsDoNotWaitForEachOther(t *testing.T) {
 }
 
 func TestA1OneBoundForBothStreams(t *testing.T) {
-	stand := newStand(t)
-	for _, c := range []struct {
+	const drain = 3 * time.Second
+	for name, c := range map[string]struct {
 		command string
 		held    int
 	}{
-		{"sleep 338 & echo done; echo err >&2", 2},
-		{"sleep 338 >/dev/null & echo done; echo err >&2", 1},
-		{"sleep 338 2>/dev/null & echo done; echo err >&2", 1},
-		{"(while :; do echo tick; echo tock >&2; sleep .05; done) & echo done; echo err >&2", 2},
+		"both":   {"sleep 338 & echo done; echo err >&2", 2},
+		"stderr": {"sleep 338 >/dev/null & echo done; echo err >&2", 1},
+		"stdout": {"sleep 338 2>/dev/null & echo done; echo err >&2", 1},
+		"busy":   {"(while :; do echo tick; echo tock >&2; sleep .05; done) & echo done; echo err >&2", 2},
 	} {
-		task := stand.start(fields{"command": c.command, "streams": "split"})
-		o := task.end()
-		require.Contains(t, o.Detail, "left running")
-		require.Contains(t, task.output(), "done\n")
-		require.Contains(t, task.errors(), "err\n")
-		require.Equal(t, c.held, stand.sink.Len())
-		for _, stream := range []registry.Stream{task.run, task.Stderr()} {
-			size, _ := stream.Size()
-			<-stream.Grown(size) // has ended
-		}
-		<-task.StopLeftovers("")
-		require.Eventually(t, func() bool { return stand.sink.Len() == 0 }, 20*time.Second, time.Millisecond)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stand := newStand(t, func(c *Config) { c.Drain = drain })
+			begun := time.Now()
+			task := stand.start(fields{"command": c.command, "streams": "split"})
+			o := task.end()
+			require.Less(t, time.Since(begun), 2*drain, "one bound behind the other")
+			require.Contains(t, o.Detail, "left running")
+			require.Contains(t, task.output(), "done\n")
+			require.Contains(t, task.errors(), "err\n")
+			require.Equal(t, c.held, stand.sink.Len())
+			for _, stream := range []registry.Stream{task.run, task.Stderr()} {
+				size, _ := stream.Size()
+				<-stream.Grown(size) // has ended
+			}
+			<-task.StopLeftovers("")
+			require.Eventually(t, func() bool { return stand.sink.Len() == 0 }, 20*time.Second, time.Millisecond)
+		})
 	}
 }
 

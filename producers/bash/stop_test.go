@@ -42,7 +42,7 @@ func TestB3CancelTellsWhatReallyHappened(t *testing.T) {
 }
 
 func TestA4CancelEndsTheTree(t *testing.T) {
-	stand := newStand(t)
+	stand := newStand(t, patient, drained) // neither has to be waited for
 	for _, c := range []struct {
 		command string
 		pids    int
