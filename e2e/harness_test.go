@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -94,6 +95,9 @@ func prepare(t *testing.T, env ...string) *daemon {
 	d.env = append(d.env, env...)
 	d.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
 	t.Cleanup(func() {
+		if t.Failed() {
+			d.autopsy()
+		}
 		d.stop()
 		d.http.CloseIdleConnections()
 		if t.Failed() {
@@ -214,6 +218,22 @@ func (d *daemon) stop() {
 	for _, p := range left {
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
+}
+
+// autopsy has a daemon whose test has failed tell what its goroutines were at, and ends it:
+// a wait that ran out is explained by nothing else.
+func (d *daemon) autopsy() {
+	d.t.Helper()
+	if !d.running() {
+		return
+	}
+	told := len(d.logTail(math.MaxInt))
+	_ = d.cmd.Process.Signal(syscall.SIGQUIT)
+	d.waitExit(5 * time.Second)
+	d.kill()
+	whole := d.logTail(math.MaxInt)
+	d.t.Logf("daemon's log, before its stacks:\n%s", whole[max(0, told-12000):min(told, len(whole))])
+	d.t.Logf("daemon's goroutines:\n%s", whole[min(told, len(whole)):])
 }
 
 // kill ends the daemon without a chance to clean up, and everything it started.
