@@ -1,10 +1,7 @@
 package sse_test
 
 import (
-	"fmt"
-	"slices"
-	"strconv"
-	"strings"
+	"net/http"
 	"testing"
 	"testing/synctest"
 
@@ -15,134 +12,99 @@ import (
 )
 
 // life is a hub on a tape, with an authority that keeps its facts on the same
-// tape, and one client that resumes.
+// tape, and listeners that resume.
 type life struct {
 	t   *testing.T
 	rt  *rapid.T
 	cfg sse.Config
 	p   *tape
 	b   *bubble
-	c   *client
+	a   *authority
+	// asked says that the hub asks the authority.
+	asked   bool
+	all     []*listener
+	dialing *listener
 
-	keys int
-	// appended and reported are what the authority knows; again has the keys that
-	// may come under a second number: they were held once.
-	appended, reported, again map[string]bool
-	// carried is what each number meant, and numbers where each key was seen.
+	// carried is what each number meant, and told the numbers under which a delivering
+	// stream has carried each end. A gap may stand for an end.
 	carried map[uint64]string
-	numbers map[string][]uint64
-	lastID  string
-	last    uint64
-	// gap says that notices were given up; then one may be missing.
-	gap bool
+	told    map[string][]uint64
+	gap     map[string]bool
 }
 
-// announce is what an authority does: the hub is told first, the fact comes behind
-// it in the same line.
-func (l *life) announce(key string) {
-	l.appended[key] = true
-	l.b.Append("s", sse.Notice{Key: key, Owner: "a#1", Agent: "a", Event: "task.done", Data: []byte(key)})
-	l.p.fact("heard " + key)
-}
-
-// report puts the fact in front.
-func (l *life) report(key string) {
-	l.reported[key] = true
-	l.p.fact("reported " + key)
-	l.b.Withdraw("s", key)
-}
-
-func (l *life) connect(resume bool) {
-	l.cut()
-	id := ""
-	if resume {
-		id = l.lastID
-	} else {
-		l.last = 0
+func (l *life) open() *sse.Hub {
+	if l.p.Epoch() == "" {
+		l.p.SetEpoch("e")
 	}
-	l.c = l.b.connect("session=s", id)
+	l.cfg.Journal = l.p
+	l.b = newBubble(l.t, l.cfg, func(w http.ResponseWriter) http.ResponseWriter {
+		l.dialing.wire = &wire{ResponseWriter: w}
+		return l.dialing.wire
+	})
+	if l.asked {
+		l.b.Unless(l.a.answered)
+	}
+	return l.b.Hub
 }
 
-// listen takes in what has come. Ids rise, and mean one notice for ever.
-func (l *life) listen() {
-	synctest.Wait()
-	if l.c == nil {
-		return
-	}
-	for {
-		select {
-		case e, open := <-l.c.events:
-			if !open {
-				l.c = nil
-				return
-			}
-			l.heard(e)
-			continue
-		default:
-		}
-		return
-	}
-}
-
-func (l *life) heard(e event) {
-	switch e.Name {
-	case "gap":
-		require.Less(l.rt, l.cfg.LogSize, 1000, "nothing was evicted: %v", e)
-		l.gap, l.last = true, 0
-	case "task.done":
-		n, err := strconv.ParseUint(strings.TrimPrefix(e.ID, "e-"), 10, 64)
-		require.NoError(l.rt, err)
-		require.Greater(l.rt, n, l.last)
-		if key, known := l.carried[n]; known {
-			require.Equal(l.rt, key, e.Data, "number %d", n)
-		}
-		require.False(l.rt, l.reported[e.Data], "%s is reported", e.Data)
-		l.last, l.lastID, l.carried[n] = n, e.ID, e.Data
-		if !slices.Contains(l.numbers[e.Data], n) {
-			l.numbers[e.Data] = append(l.numbers[e.Data], n)
+// end is that of a process: no connection outlives it, and its tape takes nothing more.
+func (l *life) end() {
+	l.p = l.p.crash()
+	for _, li := range l.all {
+		if li.c != nil {
+			li.wire.free(errCut)
 		}
 	}
-}
-
-func (l *life) cut() {
-	if l.c != nil {
-		l.listen()
-	}
-	if l.c != nil {
-		l.c.close()
-		l.c = nil
-	}
+	l.b.end()
 	synctest.Wait()
 }
 
-// restart is a crash, or with everything written an orderly end. The authority
-// takes up what it has on tape, and makes the hub true to it.
+// restart is a crash, or with everything written an orderly end.
 func (l *life) restart() {
 	l.listen()
-	l.p = l.p.crash()
-	l.b.end()
-	l.listen()
-	l.cut()
-	l.b = onTape(l.t, l.p, l.cfg)
-	for key := range l.appended {
-		l.reported[key] = l.p.is("reported " + key)
+	l.end()
+	for _, li := range l.all {
+		l.cut(li, errCut)
 	}
-	for _, key := range l.known() {
-		if l.reported[key] {
-			l.b.Withdraw("s", key)
-		} else if !l.p.is("heard " + key) {
-			l.announce(key)
-		}
-	}
+	l.a.restart(l.open(), l.p)
 }
 
-func (l *life) known() []string {
-	keys := make([]string, 0, len(l.appended))
-	for key := range l.appended {
-		keys = append(keys, key)
+// calm is all well: what was under way is over, and whoever listens has what there is.
+func (l *life) calm() {
+	for _, li := range l.all {
+		if li.c != nil {
+			li.wire.free(nil)
+		}
 	}
-	slices.Sort(keys)
-	return keys
+	for _, e := range l.a.ends {
+		for e.claims > 0 {
+			l.a.lose(e)
+		}
+	}
+	for left := true; left; {
+		l.p.write(-1)
+		l.listen()
+		left = l.a.tell()
+	}
+	l.p.write(-1)
+	l.listen()
+	l.p.write(-1)
+}
+
+func newLife(t *testing.T, rt *rapid.T) *life {
+	l := &life{
+		t: t, rt: rt, p: newTape(false), asked: rapid.Bool().Draw(rt, "asked"),
+		cfg:     sse.Config{LogSize: rapid.SampledFrom([]int{2, 4, 1000}).Draw(rt, "size"), LogMax: rapid.SampledFrom([]int{1, 8, 2000}).Draw(rt, "most")},
+		carried: map[uint64]string{}, told: map[string][]uint64{}, gap: map[string]bool{},
+		all: []*listener{{}, {}, {agent: "a"}, {agent: "b"}, {observes: true}, {observes: true, agent: "a"}},
+	}
+	for _, li := range l.all {
+		li.has, li.spared, li.ids = map[string]bool{}, map[string]bool{}, []string{"e-0"}
+	}
+	l.p.auto = rapid.Bool().Draw(rt, "auto")
+	l.a = &authority{p: l.p, owners: map[string]int{}}
+	l.a.hub = l.open()
+	return l
 }
 
 // TestACrashBetweenAnyTwoCalls holds a hub against what its clients were told, in
@@ -150,77 +112,103 @@ func (l *life) known() []string {
 func TestACrashBetweenAnyTwoCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rapid.Check(struct{ rapid.TB }{t}, func(rt *rapid.T) {
-			l := &life{
-				t: t, rt: rt, p: newTape(false),
-				cfg:      sse.Config{LogSize: rapid.SampledFrom([]int{2, 4, 1000}).Draw(rt, "size"), LogMax: rapid.SampledFrom([]int{1, 8, 2000}).Draw(rt, "most")},
-				appended: map[string]bool{}, reported: map[string]bool{}, again: map[string]bool{},
-				carried: map[uint64]string{}, numbers: map[string][]uint64{}, lastID: "e-0",
-			}
-			l.p.auto = rapid.Bool().Draw(rt, "auto")
-			l.b = onTape(t, l.p, l.cfg)
-			defer func() {
-				l.b.end()
-				synctest.Wait()
-			}()
-			key := func(rt *rapid.T) string { return fmt.Sprint("k", rapid.IntRange(1, l.keys+1).Draw(rt, "key")) }
-			due := map[string]bool{}
-			rt.Repeat(map[string]func(*rapid.T){
-				"announce": func(*rapid.T) {
-					l.keys++
-					l.announce(fmt.Sprint("k", l.keys))
-				},
-				"report": func(rt *rapid.T) {
-					if k := key(rt); l.appended[k] {
-						l.report(k)
-					}
-				},
-				"hold": func(rt *rapid.T) {
-					k := key(rt)
-					l.b.Hold("s", k)
-					l.again[k], due[k] = true, true
-				},
-				"due": func(rt *rapid.T) {
-					k := key(rt)
-					l.b.Due("s", k)
-					delete(due, k)
-				},
-				"write":   func(rt *rapid.T) { l.p.write(rapid.IntRange(1, 5).Draw(rt, "calls")) },
-				"all":     func(*rapid.T) { l.p.write(-1) },
-				"connect": func(*rapid.T) { l.connect(false) },
-				"resume":  func(*rapid.T) { l.connect(true) },
-				"cut":     func(*rapid.T) { l.cut() },
-				"crash": func(rt *rapid.T) {
-					l.p.write(rapid.IntRange(0, 3).Draw(rt, "calls"))
-					l.restart()
-					clear(due)
-				},
-				"": func(*rapid.T) { l.listen() },
-			})
-
-			// All is well in the end, and one more life later.
-			for k := range due {
-				l.b.Due("s", k)
-			}
-			l.p.write(-1)
-			l.listen()
-			l.p.write(-1)
-			l.connect(true)
-			l.listen()
-			l.connect(false)
-			l.listen()
-			l.cut()
-			l.p.write(-1)
-			for _, k := range l.known() {
-				seen := len(l.numbers[k])
-				require.True(rt, l.reported[k] || seen > 0 || l.gap, "%s was never told", k)
-				require.True(rt, seen <= 1 || l.again[k] || l.gap, "%s was told as %v", k, l.numbers[k])
-			}
-			rows, _ := l.p.state()
-			for _, row := range rows {
-				require.False(rt, l.reported[row.Key], "%s is kept", row.Key)
-			}
-			l.restart()
-			l.b.connect("session=s", "").nothing()
+			l := newLife(t, rt)
+			defer l.end()
+			rt.Repeat(l.actions())
+			l.judgeAll()
 		})
 	})
+}
+
+func (l *life) actions() map[string]func(*rapid.T) {
+	agent := func(rt *rapid.T) string { return rapid.SampledFrom(agents()).Draw(rt, "agent") }
+	// some gives an end, mostly a new one, that is not gone.
+	some := func(rt *rapid.T, do func(*end)) {
+		if n := len(l.a.ends); n > 0 {
+			if e := l.a.ends[n-1-rapid.IntRange(0, n-1).Draw(rt, "end")]; !e.gone {
+				do(e)
+			}
+		}
+	}
+	under := func(do func(*end)) func(e *end) {
+		return func(e *end) {
+			if e.claims > 0 {
+				do(e)
+			}
+		}
+	}
+	who := func(rt *rapid.T) *listener { return l.all[rapid.IntRange(0, len(l.all)-1).Draw(rt, "who")] }
+	on := func(rt *rapid.T, do func(*listener)) {
+		if li := who(rt); li.c != nil {
+			do(li)
+		}
+	}
+	err := func(rt *rapid.T) error { return rapid.SampledFrom([]error{nil, errCut}).Draw(rt, "err") }
+	return map[string]func(*rapid.T){
+		"settle":  func(rt *rapid.T) { l.a.settle(agent(rt), rapid.SampledFrom([]int{0, 0, 1}).Draw(rt, "waiters")) },
+		"begin":   func(rt *rapid.T) { some(rt, l.a.begin) },
+		"lose":    func(rt *rapid.T) { some(rt, under(l.a.lose)) },
+		"deliver": func(rt *rapid.T) { some(rt, under(l.a.deliver)) },
+		"ack":     func(rt *rapid.T) { some(rt, l.a.deliver) },
+		"evict":   func(rt *rapid.T) { some(rt, l.a.evict) },
+		"dispose": func(rt *rapid.T) { l.a.dispose(agent(rt)) },
+		"tell": func(rt *rapid.T) {
+			for range rapid.SampledFrom([]int{1, 2, 100}).Draw(rt, "changes") {
+				if !l.a.tell() {
+					return
+				}
+				l.listen()
+			}
+		},
+		"write":   func(rt *rapid.T) { l.p.write(rapid.IntRange(1, 5).Draw(rt, "calls")) },
+		"all":     func(*rapid.T) { l.p.write(-1) },
+		"connect": func(rt *rapid.T) { l.connect(who(rt), "") },
+		"resume": func(rt *rapid.T) {
+			li, id := who(rt), ""
+			if n := len(li.ids); n > 0 {
+				id = li.ids[n-1-rapid.IntRange(0, min(2, n-1)).Draw(rt, "back")]
+			}
+			l.connect(li, id)
+		},
+		"cut":   func(rt *rapid.T) { on(rt, func(li *listener) { l.cut(li, err(rt)) }) },
+		"stick": func(rt *rapid.T) { on(rt, func(li *listener) { li.wire.stick() }) },
+		"free":  func(rt *rapid.T) { on(rt, func(li *listener) { li.wire.free(err(rt)) }) },
+		"crash": func(rt *rapid.T) {
+			l.p.write(rapid.IntRange(0, 3).Draw(rt, "calls"))
+			l.restart()
+		},
+		"": func(*rapid.T) { l.listen() },
+	}
+}
+
+// judgeAll is the end of a life in which all is well, and one more life later.
+func (l *life) judgeAll() {
+	l.calm()
+	for _, li := range l.all {
+		id := ""
+		if n := len(li.ids); n > 0 {
+			id = li.ids[n-1]
+		}
+		l.connect(li, id)
+	}
+	l.calm()
+	for _, li := range l.all {
+		for _, e := range l.a.ends {
+			require.True(l.rt, !li.cares(e) || e.reported || e.gone || li.has[e.key] || li.spared[e.key], "%s was not told on %s", e.key, li.query())
+		}
+	}
+	l.connect(l.all[0], "")
+	l.calm()
+	for _, e := range l.a.ends {
+		require.True(l.rt, e.reported || e.lastWord || len(l.told[e.key]) > 0 || l.gap[e.key], "%s was never told", e.key)
+	}
+	rows, _ := l.p.state()
+	for _, row := range rows {
+		e := l.a.find(row.Key)
+		require.False(l.rt, e.withdrawn || e.lastWord && row.Written.IsZero(), "%s is kept", row.Key)
+	}
+	l.restart()
+	l.connect(l.all[0], "")
+	l.listen()
+	l.all[0].c.nothing()
 }
