@@ -27,6 +27,7 @@ type end struct {
 	claims                    int
 	announced, heard          bool
 	reported, gone            bool
+	old                       bool // the hub may have told it in an earlier life
 	held, withdrawn, lastWord bool // what the hub was told; the last word: it never was, or its owner is gone
 }
 
@@ -217,7 +218,9 @@ func (a *authority) restart(hub *sse.Hub, p *tape) {
 		}
 	}
 	for _, n := range hub.Kept() {
-		switch e := a.find(n.Key); {
+		e := a.find(n.Key)
+		e.old = true
+		switch {
 		case !e.gone && e.reported:
 			a.withdraw(e)
 		case e.gone && n.Pending && ending[e.owner]:

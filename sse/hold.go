@@ -2,8 +2,8 @@ package sse
 
 // Hold keeps the pending notices of a key back: no stream carries them until they
 // are due again or withdrawn. One that was delivered, or that was ever on its way to a
-// delivering stream, stays as it is: its client may have it, and due again under another
-// number it would be told twice.
+// delivering stream, or may have been before this hub was opened, stays as it is: its client
+// may have it, and due again under another number it would be told twice.
 func (h *Hub) Hold(sessionID, key string) {
 	h.edit(sessionID, func(l *noticeLog) { l.hold(key) })
 }
@@ -43,7 +43,7 @@ func (l *noticeLog) hold(key string) {
 		if e.notice.Key != key || !e.pending() || e.held {
 			continue
 		}
-		if e.unheld = e.flown; !e.unheld {
+		if e.unheld = e.flown || e.restored; !e.unheld {
 			l.park(e)
 		}
 	}

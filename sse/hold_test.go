@@ -101,6 +101,23 @@ func TestWhoResumesHasIt(t *testing.T) {
 	require.True(t, l.entries[0].pending(), "it was never on its way: whoever says so has not got it")
 }
 
+// TestNoHoldOfWhatMayHaveBeenCarried: nobody knows whether a notice of an earlier life was
+// on its way when that ended. Due again under another number it would be told twice.
+func TestNoHoldOfWhatMayHaveBeenCarried(t *testing.T) {
+	l := newLog(10)
+	l.restore(NoticeRow{Number: 1, Key: "a"})
+	l.settle(day0)
+	l.answered = func(string) (bool, bool) { return false, true }
+	c, _ := l.place("", "ep", "")
+	require.Empty(t, l.rest(c), "nobody knows yet what becomes of it")
+	l.hold("a")
+	require.Equal(t, []uint64{1}, l.rest(c), "no stream waits for long")
+	l.answered = nil
+	l.due("a")
+	require.Equal(t, uint64(1), l.last)
+	require.Equal(t, []uint64{1}, l.rest(c))
+}
+
 // TestHoldAtTheHub: a held notice comes behind a later one, to a stream that was
 // open all along.
 func TestHoldAtTheHub(t *testing.T) {

@@ -168,22 +168,22 @@ func TestWhatIsKeptOfALog(t *testing.T) {
 			add(key, "a")
 		}
 		add("4", "b") // 1 is given up
+		b.Hold("s", "3")
 		synctest.Wait()
 		b, p = reborn(t, b, p, cfg)
 		o := b.connect("session=s&observe", "")
 		require.Equal(t, event{Name: "gap", Data: `{"reason":"undelivered"}`}, o.next())
-		o.notices("2", "3", "4")
+		o.notices("2", "4", "3") // the hold has ended with the hub, under a new number
 		o = b.connect("session=s&observe", "e-0")
 		require.Equal(t, event{Name: "gap", Data: `{"reason":"evicted"}`}, o.next())
 		c := b.connect("session=s&agent=b", "")
 		c.notices("4")
-		b.Hold("s", "3")
 		synctest.Wait()
 
 		b, p = reborn(t, b, p, cfg)
 		c = b.connect("session=s&agent=a", "")
 		require.Equal(t, event{Name: "gap", Data: `{"reason":"undelivered"}`}, c.next())
-		c.notices("2", "3") // the hold has ended with the hub, under a new number
+		c.notices("2", "3")
 		require.Equal(t, "e-5", c.lastID)
 		synctest.Wait()
 

@@ -17,8 +17,8 @@ type entry struct {
 	// held entries are pending and not carried (see [Hub.Hold]). Parked ones are kept as
 	// such by the journal.
 	held, parked bool
-	// unheld says that it was on its way, or had been, when it was to be held, and so stays
-	// as it is.
+	// unheld says that it was on its way, or may have been, when it was to be held, and so
+	// stays as it is.
 	unheld bool
 	// flights counts delivering streams that have the entry on its way; flown says that
 	// there was one, restored that there may have been one in an earlier life.
