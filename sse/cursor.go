@@ -19,8 +19,11 @@ type cursor struct {
 
 func (c *cursor) wants(e *entry) bool { return !e.held && c.concerns(e) }
 
+// minds reports whether the filter lets the entry through.
+func (c *cursor) minds(e *entry) bool { return c.agent == "" || c.agent == e.notice.Agent }
+
 func (c *cursor) concerns(e *entry) bool {
-	if e.number <= c.after || (c.agent != "" && c.agent != e.notice.Agent) {
+	if e.number <= c.after || !c.minds(e) {
 		return false
 	}
 	return e.number > c.backlog || e.pending() || e.stamp > c.stamp
@@ -78,7 +81,7 @@ func (l *noticeLog) place(agent, epoch, lastEventID string) (c cursor, gap strin
 // over then was held, and is due under a later number.
 func (l *noticeLog) arrived(c *cursor, now time.Time) {
 	for _, e := range l.entries {
-		if e.number <= c.after && (e.flown || e.restored) && !e.held && (c.agent == "" || c.agent == e.notice.Agent) {
+		if e.number <= c.after && (e.flown || e.restored) && !e.held && c.minds(e) {
 			l.written(e.number, now)
 		}
 	}

@@ -137,8 +137,8 @@ func (l *noticeLog) restore(row NoticeRow) {
 func (l *noticeLog) settle(now time.Time) {
 	l.ready = l.last
 	l.expire(now)
+	l.dueAgain() // first: nothing that is held is given up
 	l.trim(func(*entry) bool { return false })
-	l.dueAgain()
 }
 
 // dueAgain ends the holds of an earlier life: nobody carried what was held, and who

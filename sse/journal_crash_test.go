@@ -162,3 +162,43 @@ func TestTheNumbersOfManySessions(t *testing.T) {
 		b.end()
 	})
 }
+
+// TestAHeldNoticeIsGivenUp: streams have passed over it, so that each of them is owed the
+// gap, and whoever resumes behind it as well.
+func TestAHeldNoticeIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := sse.Config{LogSize: 3, LogMax: 1}
+		p := newTape(false)
+		b := onTape(t, p, cfg)
+		defer func() { b.end() }()
+		add := func(key, agent string) {
+			b.Append("s", sse.Notice{Key: key, Owner: agent, Agent: agent, Event: "task.done", Data: []byte(key)})
+		}
+		gap := event{Name: "gap", Data: `{"reason":"undelivered"}`}
+		open, away, other := b.connect("session=s&agent=a", ""), b.connect("session=s&agent=a&observe", ""), b.connect("session=s&agent=b&observe", "")
+		add("held", "a")
+		b.Hold("s", "held")
+		p.write(-1)
+		add("1", "a")
+		p.write(-1)
+		away.notices("1")
+		away.close()
+		open.notices("1")
+		synctest.Wait()
+		b.Withdraw("s", "1")
+		for _, key := range []string{"2", "3", "4"} {
+			add(key, "b") // with the last one the held one has to go
+		}
+		b.Due("s", "held")
+		p.write(-1)
+		other.notices("2", "3", "4")
+		gap.ID = "e-2"
+		require.Equal(t, gap, open.next(), "it is open all along")
+		synctest.Wait()
+		away = b.connect("session=s&agent=a&observe", "e-2")
+		require.Equal(t, event{Name: "gap", Data: `{"reason":"evicted"}`}, away.next(), "it resumes behind it")
+		b, p = reborn(t, b, p, cfg)
+		away = b.connect("session=s&agent=a&observe", "e-2")
+		require.Equal(t, "gap", away.next().Name)
+	})
+}

@@ -152,6 +152,9 @@ func (l *noticeLog) forget(evicted ...*entry) {
 	}
 	for _, e := range evicted {
 		l.evicted = max(l.evicted, e.number)
+		if e.held { // it was due behind all that there is, and streams have passed over it
+			l.evicted = l.last
+		}
 		if e.pending() {
 			l.lose(e.notice.Owner, e.notice.Agent)
 		}

@@ -126,14 +126,17 @@ func (s *session) step() {
 	}
 }
 
-// lagLocked ends the streams that still wanted what was evicted, unless it was
-// the journal that held them up: those are told of the gap and go on. They have an
+// lagLocked ends the streams that still wanted what was evicted, unless it was the
+// journal that held them up, or the notice that was held: those are told of the gap and go
+// on, also where they have passed over what was held. They have an
 // event on its way, or somebody about to take a step for them, so that no other
 // step is needed.
 func (s *session) lagLocked(evicted ...*entry) {
 	for _, e := range evicted {
 		for _, c := range s.streams {
 			switch {
+			case e.held && c.cursor.minds(e):
+				c.gap = GapUndelivered
 			case !c.cursor.wants(e):
 			case e.number > s.log.ready:
 				c.gap = GapUndelivered
