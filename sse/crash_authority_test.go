@@ -18,17 +18,21 @@ type authority struct {
 	owners map[string]int // how many each agent was so far
 	line   []change
 	marks  int
+	// trouble says that it does not wait for the tape, as with a disk that can't be written.
+	trouble bool
 }
 
 // end is what is known of one end.
 type end struct {
 	key, agent, owner string
 	// claims counts the answers under way.
-	claims                    int
-	announced, heard          bool
-	reported, gone            bool
-	old                       bool // the hub may have told it in an earlier life
-	held, withdrawn, lastWord bool // what the hub was told; the last word: it never was, or its owner is gone
+	claims                           int
+	announced, heard, reported, gone bool
+	// over says that it was reported or removed once, also if a crash undid that.
+	over bool
+	// withdrawn is what the hub was told last, and lastWord that its owner is gone, or that
+	// it never was. What is old the hub may have told in an earlier life.
+	withdrawn, lastWord, old bool
 }
 
 // change is something for the hub, once the fact that is its mark is kept.
@@ -116,10 +120,7 @@ func (a *authority) begin(e *end) {
 	defer a.mu.Unlock()
 	e.claims++
 	if e.claims == 1 && e.announced && !e.reported {
-		a.emit(func() {
-			e.held = true
-			a.hub.Hold("s", e.key)
-		})
+		a.emit(func() { a.hub.Hold("s", e.key) })
 	}
 }
 
@@ -129,7 +130,7 @@ func (a *authority) deliver(e *end) {
 	defer a.mu.Unlock()
 	e.claims = max(0, e.claims-1)
 	if !e.reported {
-		e.reported = true
+		e.reported, e.over = true, true
 		a.p.fact("reported " + e.key)
 		a.emit(func() { a.withdraw(e) })
 	}
@@ -139,9 +140,10 @@ func (a *authority) deliver(e *end) {
 func (a *authority) lose(e *end) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	e.claims--
+	had := e.claims
+	e.claims = max(0, had-1)
 	switch {
-	case e.claims > 0 || e.reported:
+	case had == 0 || e.claims > 0 || e.reported:
 	case e.announced:
 		a.emit(func() { a.hub.Due("s", e.key) })
 	default:
@@ -174,7 +176,7 @@ func (a *authority) remove(owner string) {
 	a.p.fact("gone " + owner)
 	for _, e := range a.ends {
 		if e.owner == owner && !e.gone {
-			e.gone, e.claims = true, 0
+			e.gone, e.over, e.claims = true, true, 0
 			a.emit(func() { a.withdraw(e) })
 		}
 	}
@@ -190,7 +192,7 @@ func (a *authority) drop(owner string) {
 
 // tell gives the hub the next change if its fact is kept, and reports whether any is left.
 func (a *authority) tell() (left bool) {
-	if len(a.line) > 0 && a.p.is(a.line[0].mark) {
+	if len(a.line) > 0 && (a.trouble || a.p.is(a.line[0].mark)) {
 		next := a.line[0]
 		a.line = a.line[1:]
 		next.tell()
@@ -203,10 +205,10 @@ func (a *authority) restart(hub *sse.Hub, p *tape) {
 	a.hub, a.p, a.line = hub, p, nil
 	ending := map[string]bool{}
 	for _, e := range a.ends {
-		e.claims, e.held = 0, false
+		e.claims = 0
 		e.reported, e.heard = p.is("reported "+e.key), p.is("heard "+e.key)
 		e.announced = e.heard
-		e.lastWord = e.lastWord || !p.is("ended "+e.key) || p.is("gone "+e.owner)
+		e.lastWord = !p.is("ended "+e.key) || p.is("gone "+e.owner)
 		e.gone = e.lastWord || p.is("gone "+e.key)
 		e.withdrawn = e.withdrawn && e.reported && !e.gone // else what was written stays for replay
 		ending[e.owner] = p.is("ending " + e.owner)

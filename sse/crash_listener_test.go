@@ -36,6 +36,14 @@ func (li *listener) query() string {
 	return q
 }
 
+// lastID is the newest id that it has seen, or an earlier one; empty for none.
+func (li *listener) lastID(back int) string {
+	if len(li.ids) == 0 {
+		return ""
+	}
+	return li.ids[max(0, len(li.ids)-1-back)]
+}
+
 func (li *listener) cares(e *end) bool { return li.agent == "" || li.agent == e.agent }
 
 // wire is a connection on which flushes get stuck, when the client has everything already.
