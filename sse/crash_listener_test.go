@@ -93,6 +93,14 @@ func (l *life) connect(li *listener, id string) {
 	li.c = l.b.connect(li.query(), id)
 }
 
+// turn has a listener care for others. It is not owed what there is: it may resume behind
+// what it did not ask for, or has not got yet.
+func (l *life) turn(li *listener, agent string) {
+	l.cut(li, errCut)
+	l.spare(li, func(*end) bool { return true })
+	li.agent = agent
+}
+
 func (l *life) spare(li *listener, which func(*end) bool) {
 	for _, e := range l.a.ends {
 		li.spared[e.key] = li.spared[e.key] || which(e)

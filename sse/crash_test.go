@@ -181,6 +181,9 @@ func (l *life) actions() map[string]func(*rapid.T) {
 			if !odds(rt, "anew", 4) {
 				id = li.lastID(rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(rt, "back"))
 			}
+			if odds(rt, "cares for others", 8) {
+				l.turn(li, rapid.SampledFrom([]string{"", "a", "b"}).Draw(rt, "cares"))
+			}
 			l.connect(li, id)
 		},
 		"wire": func(rt *rapid.T) {
@@ -216,6 +219,7 @@ func (l *life) judgeAll() {
 			require.True(l.rt, known || !li.cares(e) || e.reported || e.gone, "%s was not told on %s", e.key, li.query())
 		}
 	}
+	l.turn(l.all[0], "")
 	l.connect(l.all[0], "")
 	l.calm()
 	for _, e := range l.a.ends {

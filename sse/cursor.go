@@ -76,14 +76,17 @@ func (l *noticeLog) place(agent, epoch, lastEventID string) (c cursor, gap strin
 	return c, gap
 }
 
-// arrived records that whoever resumes behind a number has what may have been carried up
-// to it: the connection, or the process, ended before that was known. What was passed
-// over then was held, and is due under a later number.
+// arrived records that whoever resumes behind a notice that may have been carried has it: the
+// connection, or the process, ended before that was known. That says nothing of those before
+// it: the client may have asked for others then, with another filter. They stay pending, and
+// come again, under their numbers, to who connects anew.
 func (l *noticeLog) arrived(c *cursor, now time.Time) {
-	for _, e := range l.entries {
-		if e.number <= c.after && (e.flown || e.restored) && !e.held && c.minds(e) {
-			l.written(e.number, now)
-		}
+	i, found := l.find(c.after)
+	if !found {
+		return
+	}
+	if e := l.entries[i]; (e.flown || e.restored) && !e.held && c.minds(e) {
+		l.written(e.number, now)
 	}
 }
 

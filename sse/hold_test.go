@@ -64,8 +64,8 @@ func TestNoHoldInFlight(t *testing.T) {
 	l.landed(1) // of an entry that is gone
 }
 
-// TestWhoResumesHasIt: what may have been carried up to the place of a resumed stream has
-// arrived, in this life or an earlier one, and is neither held nor told again.
+// TestWhoResumesHasIt: what a stream resumes behind has arrived, in this life or an earlier
+// one. What may have been carried before it is pending, and under no other number.
 func TestWhoResumesHasIt(t *testing.T) {
 	for _, restored := range []bool{false, true} {
 		l := newLog(10)
@@ -81,11 +81,10 @@ func TestWhoResumesHasIt(t *testing.T) {
 		}
 		c, _ := l.place("agent of b", "ep", "ep-4")
 		l.arrived(&c, day0)
-		require.True(t, l.entries[0].pending(), "that stream was not for it")
-		require.False(t, l.entries[1].pending())
+		require.True(t, l.entries[3].pending(), "that stream was not for it")
 		c, _ = l.place("", "ep", "ep-4")
 		l.arrived(&c, day0)
-		for i, pending := range []bool{false, false, true, false, true} {
+		for i, pending := range []bool{true, true, true, false, true} {
 			require.Equal(t, pending, l.entries[i].pending(), "%d", i+1)
 			l.hold(l.entries[i].notice.Key)
 		}

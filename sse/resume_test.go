@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"afoot/sse"
 
@@ -222,4 +223,29 @@ func TestTooManyStreams(t *testing.T) {
 	require.Equal(t, 4, h.Streams(), "open ones stay")
 	refused = dial(t, h.server.Client(), h.url("s"), "")
 	require.Equal(t, http.StatusTooManyRequests, refused.resp.StatusCode)
+}
+
+// TestAnotherFilterBehindACrash: who resumes with a wider filter than before does not have
+// what that lets through.
+func TestAnotherFilterBehindACrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTape(true)
+		b := onTape(t, p, sse.Config{})
+		for _, key := range []string{"a", "b", "a2"} {
+			b.Append("s", sse.Notice{Key: key, Agent: key[:1], Event: "task.done", Data: []byte(key)})
+		}
+		synctest.Wait()
+		p.auto = false
+		c := b.connect("session=s&agent=b", "")
+		c.notices("b")
+		b, p = reborn(t, b, p, sse.Config{})
+		defer b.end()
+		wide := b.connect("session=s", c.lastID)
+		wide.notices("a2")
+		wide.close()
+		synctest.Wait()
+		wide = b.connect("session=s", wide.lastID)
+		wide.nothing()
+		b.connect("session=s", "").notices("a")
+	})
 }
