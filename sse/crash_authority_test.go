@@ -31,8 +31,8 @@ type end struct {
 	// over says that it was reported or removed once, also if a crash undid that.
 	over bool
 	// withdrawn is what the hub was told last, and lastWord that its owner is gone, or that
-	// it never was. What is old the hub may have told in an earlier life.
-	withdrawn, lastWord, old bool
+	// it never was. What is flown was perhaps on its way, unheard: it is not held any more.
+	withdrawn, lastWord, flown bool
 }
 
 // change is something for the hub, once the fact that is its mark is kept.
@@ -221,7 +221,7 @@ func (a *authority) restart(hub *sse.Hub, p *tape) {
 	}
 	for _, n := range hub.Kept() {
 		e := a.find(n.Key)
-		e.old = true
+		e.flown = true
 		switch {
 		case !e.gone && e.reported:
 			a.withdraw(e)

@@ -98,6 +98,7 @@ func (l *life) flow() {
 }
 
 func newLife(t *testing.T, rt *rapid.T) *life {
+	t.Helper()
 	l := &life{
 		t: t, rt: rt, p: newTape(false), asked: rapid.Bool().Draw(rt, "asked"),
 		cfg:     sse.Config{LogSize: rapid.SampledFrom([]int{1000, 1000, 2, 4}).Draw(rt, "size"), LogMax: rapid.SampledFrom([]int{1, 8, 2000}).Draw(rt, "most")},

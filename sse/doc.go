@@ -25,7 +25,8 @@
 // log that runs over while it waits owes its streams a gap, and ends none.
 //
 // After a start the notices are as they were, but that holds are over: what was
-// held is pending. One hub stands on a journal at a time.
+// held is pending. What was pending may have been carried all the same, and is never
+// renumbered. One hub stands on a journal at a time.
 //
 // Whoever announces (the authority) keeps that it did, behind the hub's own row in
 // the same journal. What it knows to be announced it never announces again, also if

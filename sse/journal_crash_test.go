@@ -197,7 +197,7 @@ func TestAHeldNoticeIsGivenUp(t *testing.T) {
 		synctest.Wait()
 		away = b.connect("session=s&agent=a&observe", "e-2")
 		require.Equal(t, event{Name: "gap", Data: `{"reason":"evicted"}`}, away.next(), "it resumes behind it")
-		b, p = reborn(t, b, p, cfg)
+		b, _ = reborn(t, b, p, cfg)
 		away = b.connect("session=s&agent=a&observe", "e-2")
 		require.Equal(t, "gap", away.next().Name)
 	})

@@ -238,7 +238,7 @@ func TestAnotherFilterBehindACrash(t *testing.T) {
 		p.auto = false
 		c := b.connect("session=s&agent=b", "")
 		c.notices("b")
-		b, p = reborn(t, b, p, sse.Config{})
+		b, _ = reborn(t, b, p, sse.Config{})
 		defer b.end()
 		wide := b.connect("session=s", c.lastID)
 		wide.notices("a2")
