@@ -29,8 +29,7 @@ func (a *API) done(n registry.Notice) {
 // they did not. It is called once, when the service has loaded its records and
 // before the first request.
 func (a *API) Reconcile(ctx context.Context) error {
-	type owner struct{ session, agent string }
-	live, listed := map[owner]bool{}, map[string]bool{}
+	living := roster{service: a.service}
 	for _, n := range a.hub.Kept() {
 		caller := registry.Caller{Session: n.Session}
 		s, err := a.service.Get(ctx, caller, registry.ID(n.Key))
@@ -47,21 +46,15 @@ func (a *API) Reconcile(ctx context.Context) error {
 			continue // told in its time
 		}
 		// The record is gone. An eviction leaves the notice, the end of its owner does not.
-		if !listed[n.Session] {
-			listed[n.Session] = true
-			agents, err := a.service.ListAgents(ctx, caller)
-			if err != nil {
-				return err
-			}
-			for _, agent := range agents {
-				live[owner{n.Session, agent.ID}] = true
-			}
+		lives, err := living.has(ctx, n.Session, n.Owner)
+		if err != nil {
+			return err
 		}
-		if !live[owner{n.Session, n.Agent}] {
+		if !lives {
 			a.hub.DropOwner(n.Session, n.Owner)
 		}
 	}
-	return a.reconcileHooks(ctx)
+	return a.reconcileHooks(ctx, &living)
 }
 
 // changed keeps the streams true to the records, and tells them that a look is

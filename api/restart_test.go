@@ -66,6 +66,7 @@ func TestNoticesOutliveTheDaemon(t *testing.T) {
 		100: {Key: "bash-4", Owner: stale.Owner, Agent: stale.Agent},            // reported
 		101: {Key: "bash-77", Owner: "alice\x00agent-7\x009", Agent: "agent-7"}, // its owner is gone
 		102: {Key: "bash-76", Owner: stale.Owner, Agent: stale.Agent},           // its record was evicted
+		104: {Key: "bash-75", Owner: "alice\x00default\x000", Agent: stale.Agent}, // its owner is gone, and has a successor
 		103: {Key: "bash-78", Owner: "alice\x00agent-7\x009", Agent: "agent-7", Written: time.Now()},
 	} {
 		row.Event, row.Data = "task.done", fmt.Appendf(nil, `{"task":{"id":%q}}`, row.Key)
@@ -87,6 +88,6 @@ func TestNoticesOutliveTheDaemon(t *testing.T) {
 		w.ended("e")
 		id, task := s.told()
 		w.is.Equal("bash-5", task)
-		w.is.Regexp("-104$", id)
+		w.is.Regexp("-105$", id)
 	})
 }

@@ -208,18 +208,14 @@ func (a *API) disposeDefault(ctx context.Context, caller registry.Caller) error 
 }
 
 // reconcileHooks is [API.Reconcile] for what is posted.
-func (a *API) reconcileHooks(ctx context.Context) error {
+func (a *API) reconcileHooks(ctx context.Context, living *roster) error {
 	notices, owners := a.hooks.Kept()
-	live := make(map[webhook.Owner]bool)
 	for _, owner := range owners {
-		agents, err := a.service.ListAgents(ctx, registry.Caller{Session: owner.Session})
+		lives, err := living.names(ctx, owner.Session, owner.Agent)
 		if err != nil {
 			return err
 		}
-		for _, agent := range agents {
-			live[webhook.Owner{Session: owner.Session, Agent: agent.ID}] = true
-		}
-		if !live[owner] && owner.Agent != registry.DefaultAgent {
+		if !lives && owner.Agent != registry.DefaultAgent {
 			a.hooks.DropOwner(owner)
 		}
 	}
@@ -228,10 +224,17 @@ func (a *API) reconcileHooks(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		switch {
-		case err == nil && s.Reported:
-			a.hooks.Withdraw(n.Owner, n.Key)
-		case err != nil && !live[n.Owner]:
+		if err == nil {
+			if s.Reported {
+				a.hooks.Withdraw(n.Owner, n.Key)
+			}
+			continue
+		}
+		lives, err := living.has(ctx, n.Owner.Session, n.Exact)
+		if err != nil {
+			return err
+		}
+		if !lives {
 			a.hooks.DropNotices(n.Owner, n.Exact)
 		}
 	}

@@ -339,6 +339,8 @@ type Agent struct {
 	ID    string
 	Label string
 	Lease time.Duration
+	// Incarnation is that of its [Owner].
+	Incarnation uint64
 }
 
 // Notice is an end that must be announced to the owner who started the task.

@@ -99,7 +99,7 @@ func (s *Service) leaseLocked(a *agent) {
 }
 
 func (a *agent) public() registry.Agent {
-	return registry.Agent{ID: a.owner.Agent, Label: a.label, Lease: a.lease}
+	return registry.Agent{ID: a.owner.Agent, Label: a.label, Lease: a.lease, Incarnation: a.owner.Incarnation}
 }
 
 func (s *Service) newAgentLocked(owner registry.Owner) *agent {
