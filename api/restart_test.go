@@ -63,9 +63,9 @@ func TestNoticesOutliveTheDaemon(t *testing.T) {
 	stale := rows[2]
 	require.Equal(t, "bash-3", stale.Key)
 	for number, row := range map[uint64]journal.NoticeRow{
-		100: {Key: "bash-4", Owner: stale.Owner, Agent: stale.Agent},            // reported
-		101: {Key: "bash-77", Owner: "alice\x00agent-7\x009", Agent: "agent-7"}, // its owner is gone
-		102: {Key: "bash-76", Owner: stale.Owner, Agent: stale.Agent},           // its record was evicted
+		100: {Key: "bash-4", Owner: stale.Owner, Agent: stale.Agent},              // reported
+		101: {Key: "bash-77", Owner: "alice\x00agent-7\x009", Agent: "agent-7"},   // its owner is gone
+		102: {Key: "bash-76", Owner: stale.Owner, Agent: stale.Agent},             // its record was evicted
 		104: {Key: "bash-75", Owner: "alice\x00default\x000", Agent: stale.Agent}, // its owner is gone, and has a successor
 		103: {Key: "bash-78", Owner: "alice\x00agent-7\x009", Agent: "agent-7", Written: time.Now()},
 	} {

@@ -14,7 +14,7 @@ type event struct {
 	notice bool
 	view   view
 	mark   chan struct{}
-	// rec is whose end a notice tells.
+	// rec is whose end a notice tells, or of which a report is told.
 	rec *record
 }
 
@@ -60,7 +60,11 @@ func (s *Service) emitLocked(change registry.ChangeType, r *record) {
 	if s.shut {
 		return
 	}
-	s.events.pending = append(s.events.pending, event{change: change, view: r.viewLocked()})
+	e := event{change: change, view: r.viewLocked()}
+	if change == registry.ChangeReported {
+		e.rec, r.telling = r, true
+	}
+	s.events.pending = append(s.events.pending, e)
 }
 
 // announceLocked makes the one notice of a task due, unless it is reported,

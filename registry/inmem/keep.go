@@ -125,18 +125,23 @@ func (r *record) toldLocked(told registry.Snapshot) {
 	r.snap.DroppedBytes = max(r.snap.DroppedBytes, told.DroppedBytes)
 }
 
-// heardLocked keeps which notices of a batch were heard. It comes after the listeners
+// heardLocked keeps which notices of a batch were heard, and lets those go of which it was
+// heard that they are reported. It comes after the listeners
 // kept them: who knows the end only from here would lose it. From now on the records
 // may go.
 func (s *Service) heardLocked(batch []event) {
 	for i := range batch {
 		r := batch[i].rec
-		if r == nil || r.removed {
+		switch {
+		case r == nil || r.removed:
 			continue
-		}
-		r.heard = true
-		if s.cfg.Journal != nil {
-			s.appendLocked(r.rowLocked()) // no caller is told of it, so none waits for it
+		case !batch[i].notice:
+			r.telling = false
+		default:
+			r.heard = true
+			if s.cfg.Journal != nil {
+				s.appendLocked(r.rowLocked()) // no caller is told of it, so none waits for it
+			}
 		}
 		s.idleLocked(r)
 	}

@@ -49,6 +49,9 @@ type record struct {
 	// heard says that the listeners heard the notice. It is what the journal knows of
 	// announced: who dies in between announces again, so the record stays until then.
 	heard bool
+	// telling says that the listeners have not heard yet that the end is reported: who has
+	// its notice in hand asks for that, and must not be told that there is no such task.
+	telling bool
 }
 
 // owner never changes.

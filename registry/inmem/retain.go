@@ -51,10 +51,10 @@ func (s *Service) crowdedLocked(r *record) {
 	}
 }
 
-// busyLocked reports whether an answer about an ended record, or its notice, is on its
-// way, or one was handed out just now.
+// busyLocked reports whether an answer about an ended record, its notice or its report is
+// on its way, or an answer was handed out just now.
 func (r *record) busyLocked() bool {
-	return r.untoldLocked() || r.claims > 0 || r.answering || r.cancelling > 0 || r.handout != nil && r.handout.fresh
+	return r.untoldLocked() || r.telling || r.claims > 0 || r.answering || r.cancelling > 0 || r.handout != nil && r.handout.fresh
 }
 
 // untoldLocked reports whether nobody but the record knows of an end that is to be told:

@@ -21,6 +21,7 @@ func keptNoticeCases() []durableCase {
 		{name: "none is evicted that the end of the service kept silent of", options: Options{RetainCount: 1}, run: noticeUnheardEnd},
 		{name: "nor is one that came of age while nobody was there", options: Options{RetainAge: time.Hour}, run: noticeUnheardAged},
 		{name: "one that is reported while it waits lets its task go", options: Options{RetainCount: 1}, run: noticeUnheardReported},
+		{name: "a task stays until it was heard that it is reported", options: Options{RetainCount: 1}, run: noticeReportUnheard},
 	}
 }
 
@@ -154,4 +155,25 @@ func noticeUnheardReported(w *durableWorld) {
 	w.evicted(one)
 	w.kept(two)
 	w.tale(one, registry.ChangeRegistered, registry.ChangeSettled, registry.ChangeReported, registry.ChangeEvicted)
+}
+
+// noticeReportUnheard: who has the notice asks for the end before it tells, and must not
+// find it gone while the report waits for the disk.
+func noticeReportUnheard(w *durableWorld) {
+	one := w.ends(alice(), Script{})
+	read := w.hold(one)
+	two := w.start(alice(), Script{})
+	w.hold(two)
+	two.Complete("")
+	w.kept(one, two)
+	w.journal.Hold()
+	go func() { _ = read.Confirm() }()
+	w.settled()
+	delivered, _ := w.Answered(one.ID)
+	w.is.True(delivered)
+	w.journal.Release()
+	w.journal.Write(100)
+	w.evicted(one)
+	w.kept(two)
+	w.tale(one, registry.ChangeRegistered, registry.ChangeSettled, notice, registry.ChangeReported, registry.ChangeEvicted)
 }
