@@ -184,7 +184,7 @@ func (d *daemon) waitExit(within time.Duration) bool {
 
 // running says whether the process was launched and has not been reaped.
 func (d *daemon) running() bool {
-	if d.cmd == nil {
+	if d.cmd == nil || d.cmd.Process == nil {
 		return false
 	}
 	select {
@@ -218,6 +218,17 @@ func (d *daemon) stop() {
 	for _, p := range left {
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
+}
+
+// copyBinary makes a copy that can be run at once: nobody is forked while it is open for
+// writing, who would hold it open until an exec, and make it busy.
+func copyBinary(t *testing.T, to string) {
+	t.Helper()
+	data, err := os.ReadFile(binary)
+	require.NoError(t, err)
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	require.NoError(t, os.WriteFile(to, data, 0o755))
 }
 
 // autopsy has a daemon whose test has failed tell what its goroutines were at, and ends it:

@@ -2,9 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -26,12 +24,7 @@ func (d *daemon) replaceable(t *testing.T) (replace func()) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "afoot")
 	for _, name := range []string{"one", "two"} {
-		from, err := os.Open(binary)
-		require.NoError(t, err)
-		to, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY, 0o755)
-		require.NoError(t, err)
-		_, err = io.Copy(to, from)
-		require.NoError(t, errors.Join(err, from.Close(), to.Close()))
+		copyBinary(t, filepath.Join(dir, name))
 	}
 	n := 0
 	replace = func() {

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,15 +27,8 @@ func (d *daemon) openTo(t *testing.T) {
 		require.NoError(t, os.Chmod(dir, 0o711))
 	}
 	to := filepath.Join(root, "afoot")
-	from, err := os.Open(binary)
-	require.NoError(t, err)
-	defer func() { _ = from.Close() }()
-	file, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	require.NoError(t, err)
-	_, err = io.Copy(file, from)
-	require.NoError(t, err)
-	require.NoError(t, file.Chmod(0o755))
-	require.NoError(t, file.Close())
+	copyBinary(t, to)
+	require.NoError(t, os.Chmod(to, 0o755))
 	d.argv = []string{to, "serve"}
 }
 
