@@ -172,11 +172,19 @@ func (s *Sink) empty(fd int) (hot bool) {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 		return false
 	}
+	s.drop(fd)
+	return false
+}
+
+// drop closes a pipe. The poll has to forget it first: a process that is just being born has
+// all descriptors until its exec, and as long as it does, the poll would go on telling of
+// this number, which may be somebody else's by then.
+func (s *Sink) drop(fd int) {
+	_ = unix.EpollCtl(int(s.poll.Fd()), unix.EPOLL_CTL_DEL, fd, nil)
 	s.mu.Lock()
 	delete(s.pipes, fd)
 	s.mu.Unlock()
 	_ = unix.Close(fd)
-	return false
 }
 
 // leave ends the sink, or leaves it as it is for a hand-over.
