@@ -85,7 +85,7 @@ func (l *noticeLog) arrived(c *cursor, now time.Time) {
 	if !found {
 		return
 	}
-	if e := l.entries[i]; (e.flown || e.restored) && !e.held && c.minds(e) {
+	if e := l.entries[i]; e.flown && !e.held && c.minds(e) {
 		l.written(e.number, now)
 	}
 }

@@ -43,7 +43,7 @@ func (l *noticeLog) hold(key string) {
 		if e.notice.Key != key || !e.pending() || e.held {
 			continue
 		}
-		if e.unheld = e.flown || e.restored; !e.unheld {
+		if e.unheld = e.flown; !e.unheld {
 			l.park(e)
 		}
 	}

@@ -52,16 +52,14 @@ func TestNoHoldInFlight(t *testing.T) {
 	l.push(Notice{Key: "a"})
 	c, _ := l.place("", "ep", "")
 	e := l.next(&c)
-	e.fly()
+	e.flown = true
 	l.hold("a")
 	require.Empty(t, l.unhold("a"), "it may arrive")
-	l.landed(1)
 	c, _ = l.place("", "ep", "")
 	require.Equal(t, []uint64{1}, l.rest(c), "lost on its way: pending, under its number")
 	l.hold("a")
 	require.Empty(t, l.unhold("a"), "its client may have it all the same")
 	l.withdraw("a")
-	l.landed(1) // of an entry that is gone
 }
 
 // TestWhoResumesHasIt: what a stream resumes behind has arrived, in this life or an earlier
@@ -74,10 +72,7 @@ func TestWhoResumesHasIt(t *testing.T) {
 		}
 		l.hold("held")
 		for _, e := range l.entries {
-			if e.restored = restored; !restored && e.number != 3 && e.number < 5 {
-				e.fly()
-				l.landed(e.number)
-			}
+			e.flown = restored || e.number != 3 && e.number < 5
 		}
 		c, _ := l.place("agent of b", "ep", "ep-4")
 		l.arrived(&c, day0)
@@ -185,13 +180,12 @@ func TestHoldMeetsAFlight(t *testing.T) {
 		l.answered = func(key string) (bool, bool) { return false, key == "a" }
 		c, _ := l.place("", "e", "")
 		require.Empty(t, l.rest(c), "nobody knows yet")
-		l.entries[0].fly()
+		l.entries[0].flown = true
 		l.hold("a")
 		require.Equal(t, []uint64{1, 2}, l.rest(c))
 		if arrives {
 			l.written(1, day0)
 		}
-		l.landed(1)
 		require.Equal(t, []uint64{1, 2}, l.rest(c))
 		l.due("a")
 		require.False(t, l.entries[0].unheld)

@@ -121,7 +121,7 @@ func (l *noticeLog) gone(entries []*entry, then func()) {
 
 // restore takes an entry over from the journal. They come in order.
 func (l *noticeLog) restore(row NoticeRow) {
-	e := &entry{number: row.Number, restored: true, notice: Notice{
+	e := &entry{number: row.Number, flown: true, notice: Notice{
 		Key: row.Key, Owner: row.Owner, Agent: row.Agent, Event: row.Event, Data: row.Data,
 	}.normal()}
 	if !row.Written.IsZero() {

@@ -20,10 +20,9 @@ type entry struct {
 	// unheld says that it was on its way, or may have been, when it was to be held, and so
 	// stays as it is.
 	unheld bool
-	// flights counts delivering streams that have the entry on its way; flown says that
-	// there was one, restored that there may have been one in an earlier life.
-	flights         int
-	flown, restored bool
+	// flown says that a delivering stream has, or had, the entry on its way, or may have had
+	// in an earlier life.
+	flown bool
 }
 
 func (e *entry) pending() bool { return e.stamp == 0 }
@@ -186,16 +185,6 @@ func (l *noticeLog) written(number uint64, now time.Time) {
 	e.stamp, e.writtenAt, e.held, e.unheld = l.clock, now, false, false
 	if l.journal != nil {
 		l.journal.Written(l.session, number, now)
-	}
-}
-
-// fly begins a flight of the entry.
-func (e *entry) fly() { e.flights, e.flown = e.flights+1, true }
-
-// landed ends a flight of the entry, if it is still there.
-func (l *noticeLog) landed(number uint64) {
-	if i, found := l.find(number); found {
-		l.entries[i].flights--
 	}
 }
 

@@ -74,7 +74,7 @@ func (c *stream) dueLocked(over bool) *fanout.Event {
 	}
 	c.flight = flightNotice
 	if !c.sub.Observe {
-		e.fly()
+		e.flown = true
 	}
 	return &fanout.Event{
 		ID:    formatID(c.hub.cfg.Epoch, e.number),
@@ -115,7 +115,6 @@ func (c *stream) landed() bool {
 	case flightNotice:
 		if !c.sub.Observe {
 			s.log.written(c.cursor.after, now)
-			s.log.landed(c.cursor.after)
 		}
 	case flightGap:
 		if !c.sub.Observe && c.gap == "" { // else the next one tells it all

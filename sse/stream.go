@@ -179,9 +179,6 @@ func (h *Hub) close(c *stream) {
 	s := c.session
 	s.mu.Lock()
 	c.phase = phaseEnded
-	if c.flight == flightNotice && !c.sub.Observe {
-		s.log.landed(c.cursor.after) // it did not arrive
-	}
 	s.streams = slices.DeleteFunc(slices.Clone(s.streams), func(o *stream) bool { return o == c })
 	others := s.streams
 	if c.timer != nil {
