@@ -1,6 +1,8 @@
 package output
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,10 +20,10 @@ func TestSinkTouchesNobodyElse(t *testing.T) {
 	defer func() { _ = unix.Close(child) }()
 	require.NoError(t, sink.Take(r))
 	sink.mu.Lock()
-	number := -1
-	for number = range sink.pipes {
-	}
+	numbers := slices.Collect(maps.Keys(sink.pipes))
 	sink.mu.Unlock()
+	require.Len(t, numbers, 1)
+	number := numbers[0]
 	require.NoError(t, w.Close())
 	require.Eventually(t, func() bool { return sink.Len() == 0 }, 20*time.Second, time.Millisecond)
 	require.Eventually(t, func() bool {
