@@ -123,6 +123,10 @@ func (l *lineage) assignLocked(s stat, v *look) {
 	if ok || ticks() <= s.start+youth {
 		return
 	}
+	// Who is gone by now was perhaps a leader, which looks like an orphan once it was reaped.
+	if now, there := statOf(s.pid); !there || now.start != s.start || now.dead {
+		return
+	}
 	l.aside[s.pid] = aside{Member: s.member(), stray: true}
 	l.nets.host.logger.Warn("an orphan can't be told from which process tree it is", "pid", s.pid)
 }

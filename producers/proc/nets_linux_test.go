@@ -169,6 +169,28 @@ func TestStraysEndWithTheHost(t *testing.T) {
 	require.False(t, alive(pid))
 }
 
+// A leader that was reaped while others were looked at is nobody's orphan.
+func TestWhoIsGoneIsNoStray(t *testing.T) {
+	host := newHostWith(t, netSubreaper)
+	p, _ := start(t, host, `exec sleep 445`)
+	all, err := scan()
+	require.NoError(t, err)
+	seen := &pass{sessions: make(map[int][]stat)}
+	for _, s := range all {
+		if s.pid == p.Pid() {
+			s.start -= 2 * youth // it is old enough to have shown whose it is
+			seen.all = append(seen.all, s)
+			seen.sessions[s.session] = append(seen.sessions[s.session], s)
+		}
+	}
+	require.Len(t, seen.all, 1)
+	p.Stop(time.Second)
+	finish(t, p)
+	require.False(t, p.Tree().Left())
+	host.nets.lineage.see(seen)
+	require.Empty(t, host.nets.lineage.strays())
+}
+
 func TestSignalsByName(t *testing.T) {
 	for name, want := range map[string]syscall.Signal{"INT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM, "usr1": syscall.SIGUSR1, "": 0, "SIG": 0, "NOPE": 0, "9": 0} {
 		got, ok := SignalByName(name)
