@@ -233,6 +233,19 @@ func startBody(command string, more ...fields) map[string]any {
 	return body
 }
 
+// collect starts a command and has its end in the same answer. It may be called beside the
+// test's own goroutine.
+func (c *client) collect(ctx context.Context, command string) (o output, err error) {
+	a, err := c.call(ctx, http.MethodPost, "/tasks?wait=true&timeout_ms=60000", startBody(command))
+	if err != nil {
+		return o, err
+	}
+	if err := json.Unmarshal(a.body, &o); err != nil {
+		return o, fmt.Errorf("%w: %s", err, a)
+	}
+	return o, nil
+}
+
 // start starts a bash task.
 func (c *client) start(t *testing.T, command string, more ...fields) snapshot {
 	t.Helper()

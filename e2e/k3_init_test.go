@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,13 +107,9 @@ func TestK3FirstProcess(t *testing.T) {
 // exits runs a command to its end and checks the code.
 func (c *client) exits(t *testing.T, command string, code int) error {
 	t.Helper()
-	a, err := c.call(t.Context(), http.MethodPost, "/tasks?wait=true&timeout_ms=60000", startBody(command))
+	o, err := c.collect(t.Context(), command)
 	if err != nil {
 		return err
-	}
-	var o output
-	if err := json.Unmarshal(a.body, &o); err != nil {
-		return fmt.Errorf("%w: %s", err, a)
 	}
 	if o.Snapshot.Status != "completed" || o.Snapshot.exitCode() != code {
 		return fmt.Errorf("%s: wanted code %d, got %+v", command, code, o.Snapshot)

@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -19,18 +17,11 @@ func TestLeftoversTouchNobody(t *testing.T) {
 	d := serve(t, "AFOOT_MAX_TASKS_PER_OWNER=100", "AFOOT_LOG_LEVEL=warn")
 	c := d.as("crowd")
 	ends := func(command, text string, code int) error {
-		a, err := c.call(t.Context(), http.MethodPost, "/tasks?wait=true&timeout_ms=60000", startBody(command))
-		if err != nil {
-			return err
+		o, err := c.collect(t.Context(), command)
+		if err == nil && (o.Snapshot.Status != "completed" || o.Snapshot.exitCode() != code || o.Text != text) {
+			err = fmt.Errorf("%s: wanted code %d and %q, got %+v", command, code, text, o)
 		}
-		var o output
-		if err := json.Unmarshal(a.body, &o); err != nil {
-			return fmt.Errorf("%w: %s", err, a)
-		}
-		if o.Snapshot.Status != "completed" || o.Snapshot.exitCode() != code || o.Text != text {
-			return fmt.Errorf("%s: wanted code %d and %q, got %s", command, code, text, a)
-		}
-		return nil
+		return err
 	}
 	var g errgroup.Group
 	for n := range leavers {
