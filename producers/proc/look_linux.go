@@ -119,12 +119,17 @@ func (l *lineage) assignLocked(s stat, v *look) {
 		v.claim(s.pid, d)
 		return
 	}
-	// In the middle of an exec there is nothing to see yet.
-	if ok || ticks() <= s.start+youth {
-		return
+	if !ok {
+		l.strayLocked(s)
 	}
-	// Who is gone by now was perhaps a leader, which looks like an orphan once it was reaped.
-	if now, there := statOf(s.pid); !there || now.start != s.start || now.dead {
+}
+
+// strayLocked puts an orphan of nobody aside. In the middle of an exec there is nothing to
+// see of it yet, and who is gone by now was perhaps a leader, which looks like an orphan once
+// it was reaped.
+func (l *lineage) strayLocked(s stat) {
+	now, there := statOf(s.pid)
+	if !there || now.start != s.start || now.dead || ticks() <= s.start+youth {
 		return
 	}
 	l.aside[s.pid] = aside{Member: s.member(), stray: true}
