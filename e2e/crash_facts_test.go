@@ -54,6 +54,7 @@ var fates = []outcome{
 	{name: "much", text: `seq 1 30000; exit 1`, code: 1, ends: true},
 	{name: "split", text: `echo L; echo L >&2; sleep 0.02; echo end; echo end >&2; exit 2`, code: 2, ends: true, split: true},
 	{name: "leaves", text: `sleep M >/dev/null 2>&1 & echo L`, ends: true},
+	{name: "holds", text: `sleep 1.2 & echo L; exit 3`, code: 3, ends: true}, // its output, beyond its end
 	{name: "long", text: `echo L; sleep M`},
 	{name: "printing", text: `for ((i=0;;i++)); do echo "L $i"; sleep 0.02; done`},
 	{name: "deaf", text: `trap "" TERM; echo L; sleep M; sleep M; sleep M`},
