@@ -28,10 +28,17 @@ func (r read) ended() error {
 	return nil
 }
 
-var (
-	startTrue = []byte(`{"kind":"bash","command":"true"}`)
-	stampTask = []byte(`{"kind":"bash","command":"echo $EPOCHREALTIME"}`)
+// What children do last, as their clock: see [exitToNotice].
+const (
+	stamp = "echo $EPOCHREALTIME"
+	// stampLate rests before: until the stamp the machine has nothing to do.
+	stampLate = "sleep .02; " + stamp
 )
+
+var startTrue = start("true")
+
+// start is the body of a start.
+func start(command string) []byte { return []byte(`{"kind":"bash","command":"` + command + `"}`) }
 
 // startAndCollect is the one round trip.
 func (c *wire) startAndCollect() error {

@@ -30,12 +30,17 @@ func exitToNotice(ctx context.Context, o options, t *table) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
-	l, err := listen(ctx, d, "exit")
+	token, err := d.token("exit")
+	if err != nil {
+		return err
+	}
+	l, err := listen(ctx, d, token)
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	seen, err := beyond(o, plainEnd(bash, "echo $EPOCHREALTIME"), l.endToNotice)
+	floor := plainEnd(bash, stamp)
+	seen, err := beyond(o, floor, l.endToNotice)
 	if err != nil {
 		return err
 	}
@@ -44,6 +49,26 @@ func exitToNotice(ctx context.Context, o options, t *table) (err error) {
 		seen: seen.ratio(0.5), unit: "×", target: 1.5,
 	})
 	t.told("exit to notice, p99", ms(all(seen.floor, 0.99)), ms(all(seen.afoot, 0.99)), seen.tail(0.99), "×")
+	return bareNotice(ctx, o, t, floor)
+}
+
+// bareNotice tells what any server must take.
+func bareNotice(ctx context.Context, o options, t *table, floor func() (float64, error)) (err error) {
+	f, err := startFloor()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	l, err := listen(ctx, f, "none")
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	seen, err := beyond(o, floor, l.endToNotice)
+	if err != nil {
+		return err
+	}
+	t.told("(a bare server instead, p50)", ms(all(seen.floor, 0.5)), ms(all(seen.afoot, 0.5)), seen.ratio(0.5), "×")
 	return nil
 }
 
@@ -102,6 +127,8 @@ func since(output string, now time.Time) (float64, error) {
 	return float64(now.Sub(time.UnixMicro(sec*1e6 + usec))), nil
 }
 
+var startStamp = start(stamp)
+
 // listener is a session with one open stream.
 type listener struct {
 	*wire
@@ -109,12 +136,8 @@ type listener struct {
 	lines  *bufio.Reader
 }
 
-func listen(ctx context.Context, d *server, session string) (*listener, error) {
-	token, err := d.token(session)
-	if err != nil {
-		return nil, err
-	}
-	l := &listener{wire: newWire(ctx, d.base, token, 1)}
+func listen(ctx context.Context, s *server, token string) (l *listener, err error) {
+	l = &listener{wire: newWire(ctx, s.base, token, 1)}
 	if l.stream, err = l.take(); err != nil {
 		return nil, err
 	}
@@ -142,7 +165,7 @@ func (l *listener) close() {
 // endToNotice runs one task and gives the time from its stamp to its notice.
 func (l *listener) endToNotice() (float64, error) {
 	var started task
-	if err := l.call(http.MethodPost, "/tasks", stampTask, &started); err != nil {
+	if err := l.call(http.MethodPost, "/tasks", startStamp, &started); err != nil {
 		return 0, err
 	}
 	now, err := l.notice(started.ID)

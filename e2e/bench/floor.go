@@ -24,6 +24,8 @@ func plainBash(path, command string) (string, error) {
 // what any server of these calls must cost.
 type bare struct {
 	bash string
+	// ends are of tasks that ended, for a stream if there is one.
+	ends chan task
 
 	mu    sync.Mutex
 	next  int
@@ -42,7 +44,7 @@ func serveFloor(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	b := &bare{bash: path, tasks: map[string]*bareTask{}}
+	b := &bare{bash: path, ends: make(chan task, 1), tasks: map[string]*bareTask{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /tasks", b.start)
 	mux.HandleFunc("GET /tasks/{id}/output", b.wait)
@@ -81,16 +83,20 @@ func (b *bare) start(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	go func() {
-		defer close(t.done)
-		_ = cmd.Wait()
-		t.code = cmd.ProcessState.ExitCode()
-	}()
 	b.mu.Lock()
 	b.next++
 	id := "bash-" + strconv.Itoa(b.next)
 	b.tasks[id] = t
 	b.mu.Unlock()
+	go func() {
+		_ = cmd.Wait()
+		t.code = cmd.ProcessState.ExitCode()
+		close(t.done)
+		select {
+		case b.ends <- t.end(id):
+		default:
+		}
+	}()
 	if collect {
 		b.collect(w, r, id, http.StatusCreated)
 		return
@@ -116,16 +122,33 @@ func (b *bare) collect(w http.ResponseWriter, r *http.Request, id string, status
 	case <-r.Context().Done():
 		return
 	}
-	end := task{ID: id, Status: "completed", Detail: "exit code: " + strconv.Itoa(t.code)}
-	answer(w, status, read{Text: t.out.String(), EOF: true, Snapshot: end})
+	answer(w, status, read{Text: t.out.String(), EOF: true, Snapshot: t.end(id)})
 }
 
-// stream is the barest event stream: a header, and silence until its end.
+// end is what is told of a task that is done.
+func (t *bareTask) end(id string) task {
+	return task{ID: id, Status: "completed", Detail: "exit code: " + strconv.Itoa(t.code)}
+}
+
+// stream is the barest event stream: a header, and the ends that it gets hold of.
 func (b *bare) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(w).Flush()
-	<-r.Context().Done()
+	control := http.NewResponseController(w)
+	_ = control.Flush()
+	for {
+		select {
+		case end := <-b.ends:
+			data, err := json.Marshal(map[string]task{"task": end})
+			if err != nil {
+				return
+			}
+			_, _ = fmt.Fprintf(w, "event: task.done\ndata: %s\n\n", data)
+			_ = control.Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
 }
 
 // blocked is the barest wait: silence until its caller leaves.

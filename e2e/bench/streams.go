@@ -33,7 +33,11 @@ func idleStreams(ctx context.Context, o options, t *table) (err error) {
 		return err
 	}
 	h.close()
-	l, err := listen(ctx, d, "awake")
+	token, err := d.token("awake")
+	if err != nil {
+		return err
+	}
+	l, err := listen(ctx, d, token)
 	if err != nil {
 		return err
 	}

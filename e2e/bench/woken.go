@@ -8,13 +8,10 @@ import (
 	"time"
 )
 
-// stampLate gives its waiter time to block before it takes the stamp.
-const stampLate = "sleep .02; echo $EPOCHREALTIME"
-
-var startStampLate = []byte(`{"kind":"bash","command":"` + stampLate + `"}`)
-
 // exitToAnswer measures how long after its end a child's end is known to a caller
-// who waits for it; the clock is that of exitToNotice.
+// who waits for it; the clock is that of exitToNotice. The child rests before its end, as
+// work that is waited for mostly does, so that everybody has to be woken; what the rest
+// costs is told apart.
 func exitToAnswer(ctx context.Context, o options, t *table) (err error) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -29,10 +26,15 @@ func exitToAnswer(ctx context.Context, o options, t *table) (err error) {
 	if err != nil {
 		return err
 	}
-	c := newWire(ctx, d.base, token, 1)
-	defer c.close()
-	floor := plainEnd(bash, stampLate)
-	seen, err := beyond(o, floor, c.exitToAnswer)
+	f, err := startFloor()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	afoot, bare := newWire(ctx, d.base, token, 1), newWire(ctx, f.base, "none", 1)
+	defer afoot.close()
+	defer bare.close()
+	seen, err := beyond(o, plainEnd(bash, stampLate), afoot.answerTo(stampLate))
 	if err != nil {
 		return err
 	}
@@ -44,38 +46,38 @@ func exitToAnswer(ctx context.Context, o options, t *table) (err error) {
 		name: "exit to a waiter's answer, p99 beyond os/exec Wait", floor: ms(all(seen.floor, 0.99)), afoot: ms(all(seen.afoot, 0.99)),
 		seen: seen.grouped().gap(0.99).times(1e-6), unit: "ms", target: 3,
 	})
-	return bareAnswer(ctx, o, t, floor)
-}
-
-// bareAnswer tells what any server must take.
-func bareAnswer(ctx context.Context, o options, t *table, floor func() (float64, error)) (err error) {
-	f, err := startFloor()
-	if err != nil {
-		return err
+	for _, more := range []struct {
+		name, command string
+		server        *wire
+	}{
+		{"(a bare server instead, p50)", stampLate, bare},
+		{"(without a rest before the exit, p50)", stamp, afoot},
+		{"(without a rest, a bare server instead, p50)", stamp, bare},
+	} {
+		seen, err := beyond(o, plainEnd(bash, more.command), more.server.answerTo(more.command))
+		if err != nil {
+			return err
+		}
+		t.told(more.name, ms(all(seen.floor, 0.5)), ms(all(seen.afoot, 0.5)), seen.gap(0.5).times(1e-6), "ms")
 	}
-	defer func() { err = errors.Join(err, f.close()) }()
-	c := newWire(ctx, f.base, "none", 1)
-	defer c.close()
-	seen, err := beyond(o, floor, c.exitToAnswer)
-	if err != nil {
-		return err
-	}
-	t.told("(a bare server instead, p50)", ms(all(seen.floor, 0.5)), ms(all(seen.afoot, 0.5)), seen.gap(0.5).times(1e-6), "ms")
 	return nil
 }
 
-// exitToAnswer starts a task, waits for its end in a second call, and gives how long before
+// answerTo starts a task, waits for its end in a second call, and gives how long before
 // the answer the child wrote its stamp, in nanoseconds.
-func (c *wire) exitToAnswer() (float64, error) {
-	var started task
-	if err := c.call(http.MethodPost, "/tasks", startStampLate, &started); err != nil {
-		return 0, err
+func (c *wire) answerTo(command string) func() (float64, error) {
+	body := start(command)
+	return func() (float64, error) {
+		var started task
+		if err := c.call(http.MethodPost, "/tasks", body, &started); err != nil {
+			return 0, err
+		}
+		var r read
+		err := c.call(http.MethodGet, "/tasks/"+started.ID+"/output?wait=true", nil, &r)
+		now := time.Now()
+		if err := errors.Join(err, r.ended()); err != nil {
+			return 0, err
+		}
+		return since(r.Text, now)
 	}
-	var r read
-	err := c.call(http.MethodGet, "/tasks/"+started.ID+"/output?wait=true", nil, &r)
-	now := time.Now()
-	if err := errors.Join(err, r.ended()); err != nil {
-		return 0, err
-	}
-	return since(r.Text, now)
 }
