@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 // asHost makes this program a host that runs one command and shows its output.
@@ -115,6 +116,15 @@ func requireGone(t testing.TB, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {
 		require.Eventually(t, func() bool { return !alive(pid) }, 20*time.Second, time.Millisecond, "process %d lives", pid)
+	}
+}
+
+// requireRemoved waits for the end of what dead hosts left: another program's host that
+// begins in the same moment may be about it.
+func requireRemoved(t testing.TB, groups ...string) {
+	t.Helper()
+	for _, dir := range groups {
+		require.Eventually(t, func() bool { return unix.Access(dir, unix.F_OK) != nil }, 20*time.Second, time.Millisecond, "group %s is there", dir)
 	}
 }
 

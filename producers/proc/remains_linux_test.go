@@ -241,10 +241,8 @@ func TestStaleGroupsAreEnded(t *testing.T) {
 	}
 	l, _, pids := doom(t, netCgroup, `setsid -f bash -c 'echo $$; exec sleep 541' >/proc/$$/fd/1; echo $$; exec sleep 542`, 2)
 	host := newHostWith(t, netCgroup)
-	for _, pid := range pids {
-		require.False(t, alive(pid), "%d lives", pid)
-	}
-	require.NoDirExists(t, l.Remains.Group)
+	requireGone(t, pids...)
+	requireRemoved(t, l.Remains.Group)
 	live := host.Remains()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
