@@ -151,7 +151,8 @@ func TestShutdownAnswersEverybody(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.serve()
-	events := r.begin("events", "--json")
+	events := r.begin("events", "--json", "--after", "nonsense-1")
+	require.Contains(t, events.line(t), `"gap"`, "the stream is open")
 	id := strings.TrimSpace(r.ok("run", "-d", "--", "echo up; sleep 329; true"))
 	wait := r.begin("output", "--wait", id)
 	r.eventually("the wait is blocked", func() bool {
