@@ -63,7 +63,7 @@ func (a *app) attend(ctx context.Context, r *remote, id string, o runOptions, si
 
 // interrupt asks the task to end and says so.
 func (a *app) interrupt(ctx context.Context, r *remote, id string, show *pulse) {
-	_, err := decode[client.KillResult](r.KillTask(ctx, id, &client.KillTaskParams{Reason: optional("interrupted"), AfootAgent: a.header()}))
+	_, err := decode[client.KillResult](r.KillTask(ctx, id, &client.KillTaskParams{Reason: optional("interrupted"), AfootAgent: a.header()}, client.Repeatable))
 	switch {
 	case err == nil:
 		a.note(show, "stopping %s; Ctrl-C again leaves it", id)
@@ -76,13 +76,24 @@ func (a *app) interrupt(ctx context.Context, r *remote, id string, show *pulse) 
 // delivery of the end: the caller was told, so no notice is due any more.
 func (a *app) watch(ctx context.Context, r *remote, id string, split bool, show *pulse) (client.TaskRead, error) {
 	if a.json {
-		return a.collect(ctx, r, id)
+		read, err := a.collect(ctx, r, id)
+		return a.met(show, read, err)
 	}
 	if err := a.print(ctx, r, id, split, show); err != nil {
 		return client.TaskRead{}, err
 	}
 	take := reading{remote: r, id: id, agent: a.header(), wait: true}
-	return take.run(ctx)
+	read, err := take.run(ctx)
+	return a.met(show, read, err)
+}
+
+// met gives the end that was read also where its ack was lost: who waited for it has it.
+func (a *app) met(show *pulse, read client.TaskRead, err error) (client.TaskRead, error) {
+	if err != nil && read.Eof && terminal(read.Snapshot) {
+		a.note(show, "the end of %s may be announced again: %s", read.Snapshot.Id, oneLine(noDaemon(err)))
+		err = nil
+	}
+	return read, err
 }
 
 // print prints the output until the end, of a split task both streams where they

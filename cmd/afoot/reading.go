@@ -24,7 +24,7 @@ type reading struct {
 	sink func(client.TaskRead) error
 }
 
-// run gives the last read.
+// run gives the last read, also with the error of its ack.
 func (g *reading) run(ctx context.Context) (client.TaskRead, error) {
 	for {
 		read, err := g.once(ctx)
@@ -73,7 +73,7 @@ func (g *reading) once(ctx context.Context) (client.TaskRead, error) {
 	if !acks {
 		return read, nil
 	}
-	err = discard(g.remote.AckOutput(ctx, g.id, &client.AckOutputParams{AfootAgent: g.agent}, client.AckRequest{NextOffset: read.NextOffset}))
+	err = discard(g.remote.AckOutput(ctx, g.id, &client.AckOutputParams{AfootAgent: g.agent}, client.AckRequest{NextOffset: read.NextOffset}, client.Repeatable))
 	if no, ok := errors.AsType[*client.RefusalError](err); ok && no.Code == client.ErrorCodeConflict {
 		err = nil // nothing was handed out, or somebody else took it already
 	}

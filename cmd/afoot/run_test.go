@@ -150,6 +150,44 @@ func TestRunComesAgainWhileTheDaemonIsReplaced(t *testing.T) {
 	require.EqualValues(t, 1, starts.Load())
 }
 
+// TestRunHasItsEndWithoutAnAck: a lost ack comes again, and if it stays lost the command
+// exits as its task did all the same.
+func TestRunHasItsEndWithoutAnAck(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.serve()
+	var acks, lose atomic.Int32
+	pass := r.front()
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if strings.HasSuffix(req.URL.Path, "/ack") && acks.Add(1) <= lose.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		pass.ServeHTTP(w, req)
+	}))
+	t.Cleanup(front.Close)
+	r.env = append(r.env, "AFOOT_TOKEN="+strings.TrimSpace(r.ok("token", "--session", "local")))
+	for _, c := range []struct {
+		flags    []string
+		lost     int32
+		reported bool
+	}{
+		{nil, 1, true},
+		{nil, 1000, false},
+		{[]string{"--json"}, 1, true},
+		{[]string{"--json"}, 1000, false},
+	} {
+		acks.Store(0)
+		lose.Store(c.lost)
+		stdout, stderr, code := r.afoot(append(append([]string{"run", "--addr", front.URL}, c.flags...), "--", "echo hi; exit 3")...)
+		require.Equal(t, 3, code, stderr)
+		require.Contains(t, stdout, "hi")
+		require.Equal(t, !c.reported, strings.Contains(stderr, "may be announced again"), stderr)
+		tasks := r.tasks()
+		require.Equal(t, c.reported, tasks[len(tasks)-1].Reported)
+		require.Greater(t, acks.Load(), int32(1))
+	}
+}
+
 // TestDaemonThatEndsBeforeItAnswers: that is said, and not only what the network said.
 func TestDaemonThatEndsBeforeItAnswers(t *testing.T) {
 	gone := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
