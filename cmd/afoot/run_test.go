@@ -150,6 +150,28 @@ func TestRunComesAgainWhileTheDaemonIsReplaced(t *testing.T) {
 	require.EqualValues(t, 1, starts.Load())
 }
 
+// TestRunStartsOnceWhereItsAnswerIsLost: the task that was started is the one that is seen.
+func TestRunStartsOnceWhereItsAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.serve()
+	var starts atomic.Int32
+	pass := r.front()
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodPost && req.URL.Path == "/tasks" && starts.Add(1) <= 2 {
+			pass.ServeHTTP(httptest.NewRecorder(), req)
+			panic(http.ErrAbortHandler)
+		}
+		pass.ServeHTTP(w, req)
+	}))
+	t.Cleanup(front.Close)
+	r.env = append(r.env, "AFOOT_TOKEN="+strings.TrimSpace(r.ok("token", "--session", "local")))
+	_, stderr, code := r.afoot("run", "--addr", front.URL, "--", "echo hi; exit 4")
+	require.Equal(t, 4, code, stderr)
+	require.EqualValues(t, 3, starts.Load())
+	require.Len(t, r.tasks(), 1)
+}
+
 // TestRunHasItsEndWithoutAnAck: a lost ack comes again, and if it stays lost the command
 // exits as its task did all the same.
 func TestRunHasItsEndWithoutAnAck(t *testing.T) {
