@@ -139,6 +139,7 @@ func TestK8ReportedBeforeUnreported(t *testing.T) {
 	require.Equal(t, "echo theirs", other.get(t, theirs).Label)
 	// One that is read now is reported, and as the oldest end the next to go.
 	require.Equal(t, "unread\n", c.read(t, unreported[0], "").Text)
+	c.reported(t, unreported[0])
 	last := c.collected(t, "echo read")
 	want = append([]string{agents, unowned}, unreported[1:]...)
 	c.kept(t, append(append(want, reported[4:]...), last)...)
