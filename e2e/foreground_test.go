@@ -96,7 +96,8 @@ func TestForegroundShutdown(t *testing.T) {
 	c := d.as("shutdown")
 	answers := make(chan toolResult, 1)
 	go func() {
-		r, err := c.tryTool(t.Context(), "bash", shell("echo up; sleep 915", fields{"description": "left"}))
+		// Deaf, so that its end does not come before the answer.
+		r, err := c.tryTool(t.Context(), "bash", shell(`trap "" TERM; echo up; sleep 915; true`, fields{"description": "left"}))
 		if err != nil {
 			t.Error(err)
 		}
