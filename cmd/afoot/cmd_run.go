@@ -130,9 +130,6 @@ func (a *app) run(ctx context.Context, o runOptions, args []string) error {
 	}
 }
 
-// replacePatience is how long a start comes again.
-const replacePatience = 10 * time.Second
-
 // startPatience is what a start gets to be answered after the first signal.
 const startPatience = 2 * time.Second
 
@@ -177,26 +174,19 @@ func (a *app) start(ctx context.Context, r *remote, request client.StartTask, si
 	return got.task, got.err
 }
 
-// startAgain starts the task, and comes again with the same key, so that it is started
-// once: to a daemon that is being replaced and refuses until then, and where the answer was
-// lost.
+// startAgain starts the task, and comes again where the answer was lost, with the same key,
+// so that it is started once.
 func (a *app) startAgain(ctx context.Context, r *remote, request client.StartTask) (client.Snapshot, error) {
 	params := &client.StartTaskParams{AfootAgent: a.header(), IdempotencyKey: optional(rand.Text())}
 	lost := false
 	for begun := time.Now(); ; {
 		task, err := decode[client.Snapshot](r.StartTask(ctx, params, request))
-		refusal, refused := errors.AsType[*client.RefusalError](err)
 		lost = lost || brokenOff(err)
-		again := brokenOff(err) || lost && unreachable(err) || refused && refusal.Code == client.ErrorCodeUnavailable && refusal.Again
-		if !again || time.Since(begun) > replacePatience {
+		if again := brokenOff(err) || lost && unreachable(err); !again || time.Since(begun) > replacePatience {
 			return task, err
 		}
-		pause := replacePatience / 100
-		if refused {
-			pause = max(pause, refusal.RetryAfter)
-		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(replacePatience / 100):
 		case <-ctx.Done():
 			return task, ctx.Err()
 		}

@@ -129,7 +129,7 @@ func (a *app) dial(transport *http.Transport, url string, near bool, source func
 		req.Header.Set("Authorization", "Bearer "+token)
 		return nil
 	}
-	watch := &patience{base: transport}
+	watch := &patience{base: comeAgain{transport}}
 	c, err := client.NewClient(url, client.WithHTTPClient(&http.Client{Transport: watch}), client.WithRequestEditorFn(authorize))
 	if err != nil {
 		return nil, fmt.Errorf("address %s: %w", url, err)

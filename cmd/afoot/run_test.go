@@ -117,8 +117,7 @@ func TestInterruptedStart(t *testing.T) {
 	require.Contains(t, run.errs.String(), "stopping bash-")
 }
 
-// A start that is refused because the daemon is being replaced comes again, and only such a
-// one.
+// What is refused because the daemon is being replaced comes again, and only that.
 func TestRunComesAgainWhileTheDaemonIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -148,6 +147,36 @@ func TestRunComesAgainWhileTheDaemonIsReplaced(t *testing.T) {
 	require.Equal(t, exitRun, code)
 	require.Contains(t, stderr, "The daemon leaves.")
 	require.EqualValues(t, 1, starts.Load())
+}
+
+// Each kind of call may meet a daemon that is being replaced.
+func TestEveryCallComesAgainWhileTheDaemonIsReplaced(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.serve()
+	var calls atomic.Int32
+	pass := r.front()
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if calls.Add(1)%2 == 0 {
+			pass.ServeHTTP(w, req)
+			return
+		}
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.Header().Set("Retry-After", "0")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, `{"status":503,"code":"unavailable","detail":"The daemon leaves."}`)
+	}))
+	t.Cleanup(front.Close)
+	r.env = append(r.env, "AFOOT_TOKEN="+strings.TrimSpace(r.ok("token", "--session", "local")))
+	_, stderr, code := r.afoot("run", "--addr", front.URL, "--", "echo hi; exit 3")
+	require.Equal(t, 3, code, stderr)
+	require.Contains(t, r.ok("ls", "--addr", front.URL), "bash-1")
+	id := strings.TrimSpace(r.ok("run", "--addr", front.URL, "-d", "--stdin", "open", "--", "read x; sleep 328"))
+	r.ok("input", "--addr", front.URL, id, "x")
+	require.Contains(t, r.ok("kill", "--addr", front.URL, id), id)
+	_, stderr, code = r.afoot("output", "--addr", front.URL, "--wait", id)
+	require.Zero(t, code)
+	require.Contains(t, stderr, "killed")
 }
 
 // TestRunStartsOnceWhereItsAnswerIsLost: the task that was started is the one that is seen.
