@@ -88,7 +88,7 @@ func (d *daemon) leave(ctx context.Context, to *luggage, back *undo) error {
 	back.add(h.hub.Reopen)
 	streams := make(chan error, 1)
 	go func() { streams <- h.hub.Close(ctx, sse.ByeReload) }()
-	tasks, err := h.service.HandOver(ctx)
+	err := h.service.HandOver(ctx)
 	if err := <-streams; err != nil {
 		d.log.Info("streams were cut that did not take their bye", keyError, err.Error())
 	}
@@ -97,7 +97,9 @@ func (d *daemon) leave(ctx context.Context, to *luggage, back *undo) error {
 		return err
 	}
 	back.add(h.service.TakeBack)
-	to.Tasks = tasks
+	if to.Tasks, err = h.service.Moved(); err != nil { // behind the requests, which gave out more
+		return err
+	}
 	back.add(h.bash.TakeBack)
 	if to.Commands, err = h.bash.HandOver(); err != nil {
 		return err

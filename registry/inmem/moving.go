@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,8 +19,9 @@ type moving struct {
 	// begun is closed when a hand-over begins: blocked calls answer with what is. over
 	// is closed when it was taken back. Each is made anew.
 	begun, over chan struct{}
-	// runs are those that were handed over.
-	runs []registry.Movable
+	// runs are those that were handed over, with what their producers gave.
+	runs    []registry.Movable
+	handles map[registry.ID]json.RawMessage
 	// asks are the cancels under way.
 	asks sync.WaitGroup
 }
@@ -55,25 +57,25 @@ func (s *Service) begun() <-chan struct{} {
 	return s.move.begun
 }
 
-// HandOver gives what [Config.Adopt] needs to go on in another image of this process,
-// besides the journal, in which then everything is written. From its call on nothing can
-// be started, and calls that wait are answered with what is. It blocks until no start is
-// under way any more and every live run is handed over; that of which one is not
-// [registry.Movable], or errs, goes on here: then HandOver has undone all it did.
+// HandOver has all live work ready to go on in another image of this process, with what
+// [Service.Moved] gives then. From its call on nothing can be started, and calls that wait
+// are answered with what is. It blocks until no start is under way any more, every live run
+// is handed over and everything is written; that of which one is not [registry.Movable], or
+// errs, goes on here: then HandOver has undone all it did.
 //
 // Until [Service.TakeBack] kills are refused and no lease ends; what is read, confirmed
 // and acknowledged is written as ever.
-func (s *Service) HandOver(ctx context.Context) (state json.RawMessage, err error) {
+func (s *Service) HandOver(ctx context.Context) (err error) {
 	s.mu.Lock()
 	if err := s.openLocked(); err != nil {
 		s.mu.Unlock()
-		return nil, err
+		return err
 	}
 	if s.cfg.Journal == nil {
 		s.mu.Unlock()
-		return nil, errors.New("without a journal nothing can be handed over")
+		return errors.New("without a journal nothing can be handed over")
 	}
-	s.move.on = true
+	s.move.on, s.move.handles = true, map[registry.ID]json.RawMessage{}
 	close(s.move.begun)
 	quiet := s.total.quietChan()
 	s.mu.Unlock()
@@ -85,22 +87,23 @@ func (s *Service) HandOver(ctx context.Context) (state json.RawMessage, err erro
 	select {
 	case <-quiet:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("a start did not return: %w", ctx.Err())
+		return fmt.Errorf("a start did not return: %w", ctx.Err())
 	}
-	to := moved{Runs: map[registry.ID]json.RawMessage{}, Given: map[registry.ID]given{}}
 	for _, r := range s.holdLive() {
-		handle, err := s.handOverRun(ctx, r)
-		if err != nil {
-			return nil, fmt.Errorf("task %s can't be handed over: %w", r.snap.ID, err)
-		}
-		if handle != nil {
-			to.Runs[r.snap.ID] = handle
+		if err := s.handOverRun(ctx, r); err != nil {
+			return fmt.Errorf("task %s can't be handed over: %w", r.snap.ID, err)
 		}
 	}
-	if err := s.flush(ctx); err != nil {
-		return nil, err
-	}
+	return s.flush(ctx)
+}
+
+// Moved gives what [Config.Adopt] needs beside the journal, behind [Service.HandOver]. It is
+// asked for once the calls that were released then have been answered: what they gave out
+// goes along.
+func (s *Service) Moved() (json.RawMessage, error) {
+	to := moved{Given: map[registry.ID]given{}}
 	s.mu.Lock()
+	to.Runs = maps.Clone(s.move.handles)
 	for id, r := range s.records {
 		if h := r.handout; h != nil {
 			to.Given[id] = given{Next: h.next, Terminal: h.terminal}
@@ -132,8 +135,9 @@ func (s *Service) holdLive() (live []*record) {
 	return live
 }
 
-// handOverRun gives nil for one that has ended meanwhile, once its end is known.
-func (s *Service) handOverRun(ctx context.Context, r *record) (handle json.RawMessage, err error) {
+// handOverRun hands a run over. Of one that has ended meanwhile it waits until its end is
+// known.
+func (s *Service) handOverRun(ctx context.Context, r *record) error {
 	s.mu.Lock()
 	settled := r.settledLocked()
 	s.mu.Unlock()
@@ -145,28 +149,30 @@ func (s *Service) handOverRun(ctx context.Context, r *record) (handle json.RawMe
 	run, may := r.run.(registry.Movable)
 	select {
 	case <-settled:
-		return nil, nil
+		return nil
 	default:
 		if !may {
-			return nil, errors.New("its kind of work can't go on under another program")
+			return errors.New("its kind of work can't go on under another program")
 		}
 	}
-	err = errors.New("producer panicked")
+	var handle json.RawMessage
+	err := errors.New("producer panicked")
 	s.contain("hand over", func() { handle, err = run.HandOver() })
 	if err == nil {
 		s.mu.Lock()
 		s.move.runs = append(s.move.runs, run)
+		s.move.handles[r.snap.ID] = handle
 		s.mu.Unlock()
-		return handle, nil
+		return nil
 	}
 	if !errors.Is(err, registry.ErrEnded) {
-		return nil, err
+		return err
 	}
 	select {
 	case <-settled:
-		return nil, nil
+		return nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("it has ended, and its end is not known: %w", ctx.Err())
+		return fmt.Errorf("it has ended, and its end is not known: %w", ctx.Err())
 	}
 }
 
@@ -194,7 +200,7 @@ func (s *Service) flush(ctx context.Context) error {
 func (s *Service) TakeBack() {
 	s.mu.Lock()
 	runs := s.move.runs
-	s.move.runs = nil
+	s.move.runs, s.move.handles = nil, nil
 	on := s.move.on
 	s.mu.Unlock()
 	if !on {

@@ -36,7 +36,7 @@ type Config struct {
 	// Journal keeps what must outlive this process; nil keeps nothing. With one, [Service.Load]
 	// has to come before everything else. Its owner closes it after [Service.Close].
 	Journal registry.Journal
-	// Adopt is what [Service.HandOver] gave in an earlier image of this process: Load goes
+	// Adopt is what [Service.Moved] gave in an earlier image of this process: Load goes
 	// on with the live work that it names.
 	Adopt json.RawMessage
 	// Logger hears of panics, broken promises and lost work.

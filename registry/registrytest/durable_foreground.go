@@ -192,13 +192,12 @@ func moveForegroundEnds(w *durableWorld) {
 func movePromotes(w *durableWorld) {
 	work := w.foreground(alice(), Script{})
 	waiting := w.reading(work, registry.ReadOptions{Wait: time.Hour, Promote: true})
-	state, err := w.mover().HandOver(w.ctx)
-	w.is.NoError(err)
+	w.is.NoError(w.mover().HandOver(w.ctx))
 	d := w.delivered(waiting) // it may come, and be written, behind the hand-over
 	w.is.False(d.Snapshot.Foreground)
 	w.is.NoError(d.Confirm())
 	w.is.Zero(w.journal.InLine())
-	w = w.arrive(state)
+	w = w.arrive(w.moved())
 	work.Complete("")
 	w.whole(work, registry.ChangeSettled, notice)
 	w.is.False(w.get(work).Foreground)

@@ -23,6 +23,7 @@ func moveCases() []durableCase {
 		{name: "blocked calls answer with what is", run: moveReleases},
 		{name: "what was on its way is unread", run: moveClaims},
 		{name: "what was given out can still be acked", run: moveAcks},
+		{name: "what a released call gave out behind it can be acked", run: moveAcksLate},
 		{name: "nothing begins meanwhile", run: moveRefuses},
 		{name: "it waits for a start under way", run: moveStarting},
 		{name: "work that can't be handed over refuses it", run: moveFixed},
@@ -45,9 +46,15 @@ func (w *durableWorld) mover() Mover {
 // handOver hands everything over. It must be able to do so at once.
 func (w *durableWorld) handOver() json.RawMessage {
 	w.t.Helper()
-	state, err := w.mover().HandOver(w.ctx)
-	w.is.NoError(err)
+	w.is.NoError(w.mover().HandOver(w.ctx))
 	w.is.Zero(w.journal.InLine(), "not all is written")
+	return w.moved()
+}
+
+func (w *durableWorld) moved() json.RawMessage {
+	w.t.Helper()
+	state, err := w.mover().Moved()
+	w.is.NoError(err)
 	return state
 }
 
@@ -196,6 +203,22 @@ func moveAcks(w *durableWorld) {
 	w.is.False(w.get(lost).Reported, "nobody has read it")
 }
 
+func moveAcksLate(w *durableWorld) {
+	work := w.start(alice(), Script{})
+	work.Output.Append("abc")
+	waiting := w.reading(work, registry.ReadOptions{Explicit: true, Wait: time.Hour})
+	w.settled()
+	g := w.gate()
+	work.Output.OnPage(g.pass)
+	w.handOver()
+	work.Output.OnPage(nil)
+	g.open()
+	w.is.NoError(w.delivered(waiting).Confirm())
+	w = w.arrive(w.moved())
+	w.is.NoError(w.Ack(w.ctx, alice(), work.ID, 3))
+	w.is.Empty(w.take(work).Text)
+}
+
 func moveRefuses(w *durableWorld) {
 	work := w.start(alice(), Script{})
 	agent := w.open(alice(), 0)
@@ -211,8 +234,7 @@ func moveRefuses(w *durableWorld) {
 	_, _, err = w.Kill(w.ctx, alice(), work.ID, "")
 	w.refused(err, registry.CodeUnavailable)
 	w.is.Empty(work.Cancels())
-	_, err = w.mover().HandOver(w.ctx)
-	w.refused(err, registry.CodeUnavailable)
+	w.refused(w.mover().HandOver(w.ctx), registry.CodeUnavailable)
 	w.is.True(work.Moving(), "the second one changed nothing")
 }
 
@@ -225,24 +247,23 @@ func moveStarting(w *durableWorld) {
 		}}))
 	})
 	w.settled()
-	moving := begin(w.ctx, w.mover().HandOver)
+	moving := begin(w.ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.mover().HandOver(ctx) })
 	w.settled()
 	w.is.False(moving.returned())
 	g.open()
 	w.settled()
-	state, err := moving.result()
+	_, err := moving.result()
 	w.is.NoError(err)
 	started, err := begun.result()
 	w.is.NoError(err)
-	w = w.arrive(state)
+	w = w.arrive(w.moved())
 	w.is.Equal(registry.StatusRunning, w.get(w.jobs.Work(started.Snapshot.ID)).Status)
 }
 
 func moveFixed(w *durableWorld) {
 	work := w.start(alice(), Script{})
 	fixed := w.start(alice(), Script{Fixed: true})
-	_, err := w.mover().HandOver(w.ctx)
-	w.is.ErrorContains(err, string(fixed.ID))
+	w.is.ErrorContains(w.mover().HandOver(w.ctx), string(fixed.ID))
 	w.is.False(work.Moving())
 	w.is.NoError(w.tryStart(alice()))
 	fixed.Complete("")
@@ -256,8 +277,7 @@ func moveRefused(w *durableWorld) {
 		works = append(works, w.start(alice(), Script{}))
 	}
 	w.start(alice(), Script{HandOver: func(*Work) error { return errBoom }})
-	_, err := w.mover().HandOver(w.ctx)
-	w.is.ErrorIs(err, errBoom)
+	w.is.ErrorIs(w.mover().HandOver(w.ctx), errBoom)
 	for _, work := range works {
 		w.is.False(work.Moving())
 	}
@@ -269,8 +289,7 @@ func moveTrouble(w *durableWorld) {
 	work.Output.Append("abc")
 	w.journal.Fail(errors.New("no space"))
 	w.take(work)
-	_, err := w.mover().HandOver(w.ctx)
-	w.refused(err, registry.CodeInsufficientStorage)
+	w.refused(w.mover().HandOver(w.ctx), registry.CodeInsufficientStorage)
 	w.is.False(work.Moving())
 	w.journal.Fail(nil)
 	w = w.exec()

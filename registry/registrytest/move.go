@@ -9,11 +9,12 @@ import (
 	"afoot/registry"
 )
 
-// Mover is a [Durable] service that can be handed over: what HandOver gave is what its
-// successor in the same process is made with, as [Options].Adopt.
+// Mover is a [Durable] service that can be handed over: what Moved gave behind HandOver is
+// what its successor in the same process is made with, as [Options].Adopt.
 type Mover interface {
 	Durable
-	HandOver(ctx context.Context) (json.RawMessage, error)
+	HandOver(ctx context.Context) error
+	Moved() (json.RawMessage, error)
 	TakeBack()
 }
 
