@@ -278,10 +278,6 @@ func (p *party) acknowledge(f *fact) error {
 	if err != nil {
 		return err
 	}
-	if p.w.reloading && a.status == http.StatusConflict {
-		f.next = f.cursor // what was handed out was handed out by another
-		return nil
-	}
 	if err := expect(a, nil, http.StatusNoContent); err != nil {
 		return fmt.Errorf("%s: ack: %w", f.label, err)
 	}
