@@ -72,17 +72,17 @@ func (g *guard) spawn() error {
 		return err
 	}
 	defer func() { _ = theirs.Close() }()
-	process, err := os.StartProcess(ownBinary(), []string{"afoot", watchdogName}, &os.ProcAttr{
-		Dir:   "/",
-		Env:   []string{"GOMAXPROCS=1", "GOGC=10", "GORACE=atexit_sleep_ms=0"},
-		Files: []*os.File{null, null, null, theirs, roll},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
-	})
+	// First: this program may die as soon as the other one runs, and then nobody else ends
+	// what there is. It fits into the pipe.
+	_, err = ours.Write(g.will)
+	var process *os.Process
 	if err == nil {
-		if _, err = ours.Write(g.will); err != nil {
-			_ = process.Kill()
-			_, _ = process.Wait()
-		}
+		process, err = os.StartProcess(ownBinary(), []string{"afoot", watchdogName}, &os.ProcAttr{
+			Dir:   "/",
+			Env:   []string{"GOMAXPROCS=1", "GOGC=10", "GORACE=atexit_sleep_ms=0"},
+			Files: []*os.File{null, null, null, theirs, roll},
+			Sys:   &syscall.SysProcAttr{Setsid: true},
+		})
 	}
 	if err != nil {
 		_ = ours.Close()
